@@ -40,7 +40,7 @@ extension EventLoop {
     static let requestMessages = 8
     /// Nanoseconds of debt that a tenant may have before it is throttled: a change to some hundred receivers, or
     /// catching up after a while, is not a flood. The work is still split into short turns.
-    static let owedFree: Int64 = 1_000_000
+    static let debtMax: Int64 = 1_000_000
     /// Nanoseconds of a piece of work above which the processor time is read, because reading it is a system call.
     static let longPiece: Int64 = 200_000
     /// Bytes written to one connection in one turn.
@@ -213,7 +213,7 @@ extension EventLoop {
     /// throttled.
     func charge(_ tenant: LoopTenant, _ used: Int64, at time: Int64) {
         let until = tenant.account.charge(
-            used, percent: settings.percentPerTenant, free: Self.owedFree,
+            used, percent: settings.percentPerTenant, free: Self.debtMax,
             mustShare: isWanted(beside: tenant, at: time), now: time)
         guard let until else { return }
         let isTenantThrottled = tenant.throttledUntil > time

@@ -7,8 +7,8 @@ extension EventLoop {
     /// Handles a broken connection that is not being read.
     func broke(_ connection: Connection) {
         if connection.phase == .open, hasInput(connection) {
-            onlyHear(connection)
-        } else if !isHeardInTurn(connection) {
+            onlyRead(connection)
+        } else if !isHandledInTurn(connection) {
             drop(connection, .vanished)
         }
     }
@@ -16,12 +16,12 @@ extension EventLoop {
     /// Handles a failed write: the peer takes no answer. The kernel may still hold input of this connection.
     func refusesBytes(_ connection: Connection) {
         guard connection.phase == .open else { return drop(connection, .vanished) }
-        onlyHear(connection)
+        onlyRead(connection)
     }
 
     /// The peer of a WebSocket is gone: nothing more is written, and its earlier messages are handled as usual. While
     /// the delegate has paused the connection, it stays for the idle timeout at most.
-    private func onlyHear(_ connection: Connection) {
+    private func onlyRead(_ connection: Connection) {
         guard !connection.isGone else { return }
         (connection.isGone, connection.isBlocked) = (true, false)
         countPending(connection, -connection.outbox.count)
@@ -38,7 +38,7 @@ extension EventLoop {
 
     /// Whether a request is handled although its peer is gone. Requests of unauthenticated connections are not: their
     /// answers would be wasted work.
-    private func isHeardInTurn(_ connection: Connection) -> Bool {
+    private func isHandledInTurn(_ connection: Connection) -> Bool {
         guard connection.phase == .http, connection.tenant !== unauthenticated, connection.mayConsume else {
             return false
         }

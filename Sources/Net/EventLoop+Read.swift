@@ -33,7 +33,7 @@ extension EventLoop {
         if count > 0 {
             metrics.receivedBytes.add(count)
             var input = UnsafeMutableRawBufferPointer(rebasing: scratch[..<count])
-            heard(connection, count)
+            received(connection, count)
             consume(connection, &input)
         } else if count == 0 {
             inputEnded(connection)
@@ -44,7 +44,7 @@ extension EventLoop {
 
     /// Bytes arrived from a WebSocket's peer. They extend the deadline; within a message only as far as the minimum
     /// data rate allows.
-    func heard(_ connection: Connection, _ count: Int) {
+    func received(_ connection: Connection, _ count: Int) {
         guard connection.phase == .open else { return }
         guard connection.gathered > 0 else { return touch(connection) }
         holdToDataRate(connection, count, patience: settings.idleTimeout)

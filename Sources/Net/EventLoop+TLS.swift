@@ -49,7 +49,7 @@ extension EventLoop {
         if count > 0 {
             metrics.receivedBytes.add(count)
             var input = UnsafeMutableRawBufferPointer(rebasing: scratch[..<count])
-            heard(connection, count)
+            received(connection, count)
             consume(connection, &input)
         }
         guard connection.phase != .dead else { return }

@@ -156,8 +156,8 @@ extension EventLoop {
         let writes = connection.isBlocked && !connection.isTenantThrottled
         // Broken or not, the connection stays in the row, or waits until the delegate accepts input again.
         let once = (connection.isQueued || (connection.isGone || connection.isBroken) && !reads) && !writes
-        let told = (connection.watchesReads, connection.watchesWrites, connection.watchesOnce)
-        guard told != (reads, writes, once) else { return }
+        let registered = (connection.watchesReads, connection.watchesWrites, connection.watchesOnce)
+        guard registered != (reads, writes, once) else { return }
         (connection.watchesReads, connection.watchesWrites, connection.watchesOnce) = (reads, writes, once)
         poller.change(connection.id.slot, reads: reads, writes: writes, once: once, token: connection.id.token)
     }

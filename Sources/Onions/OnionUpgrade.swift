@@ -13,7 +13,7 @@ public struct OnionResealing: Sendable, Equatable {
     public init() {}
 
     /// Every remaining note is one that cannot be opened.
-    public var isAsFarAsItGoes: Bool { left.values.allSatisfy { $0 == .unreadable } }
+    public var isDoneExceptUnreadable: Bool { left.values.allSatisfy { $0 == .unreadable } }
 }
 
 /// The outcome of an upgrade.
@@ -116,7 +116,7 @@ extension OnionAccount {
             await vault.end()
             throw error
         }
-        guard notes.left.isEmpty || (allowed.unreadable && notes.isAsFarAsItGoes) else {
+        guard notes.left.isEmpty || (allowed.unreadable && notes.isDoneExceptUnreadable) else {
             await vault.end()
             return OnionUpgrade(name: account.name, user: account.user, notes: notes, isFinished: false)
         }

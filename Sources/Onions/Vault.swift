@@ -205,9 +205,9 @@ public actor Vault {
     @discardableResult
     public func end() async -> Bool {
         guard await wipe() else { return true }
-        let isTold = endsLogin ? await session.signOut() : true
+        let isAcknowledged = endsLogin ? await session.signOut() : true
         await session.close()
-        return isTold
+        return isAcknowledged
     }
 
     /// - Returns: false when it was done before.

@@ -8,7 +8,7 @@ import ThicketServer
 
 /// Built-in accounts over a real file; requests are made at a time that the test sets.
 final class AccountBench {
-    let folder: String = "/tmp/thicket-accounts-\(getpid())-\(RandomBytes.hex(6))"
+    let folder = "/tmp/thicket-accounts-\(getpid())-\(RandomBytes.hex(6))"
     var path: String { folder + "/thicket.db" }
     let admin: StoreAdmin
     let store: AccountStore
@@ -17,14 +17,14 @@ final class AccountBench {
     var service: AccountService
     /// Seconds since 1970.
     var now: Double = 1_800_000_000
-    var address: String = "192.0.2.1"
+    var address = "192.0.2.1"
     /// The outcome of the newest request.
     private(set) var outcome: AccountService.Outcome?
 
     init() throws {
         mkdir(folder, 0o700)
         admin = try StoreAdmin(path: folder + "/thicket.db")
-        let app: AppID = try AppID("notes")
+        let app = try AppID("notes")
         try admin.createApp(app, now: 1)
         (apiKey, adminKey) = (
             try admin.addKey(of: app, isAdmin: false, now: 1), try admin.addKey(of: app, isAdmin: true, now: 2)
@@ -57,10 +57,10 @@ final class AccountBench {
 
     @discardableResult
     func send(_ method: String, _ path: String, _ fields: [String], _ body: String) throws -> HTTPResponse {
-        let head: [String] = ["\(method) \(path) HTTP/1.1", "host: x", "content-length: \(body.utf8.count)"] + fields
-        let request: HTTPRequest = try RequestVectors.request(
+        let head = ["\(method) \(path) HTTP/1.1", "host: x", "content-length: \(body.utf8.count)"] + fields
+        let request = try RequestVectors.request(
             Array((head.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8))
-        let route: AccountRoute = try #require(AccountRoute(request.path))
+        let route = try #require(AccountRoute(request.path))
         try #require(route.accepts(method))
         let outcome: AccountService.Outcome = service.answer(request, to: route, from: address, now: now)
         self.outcome = outcome
@@ -77,11 +77,11 @@ final class AccountBench {
 
     /// The bytes of the file, or of the file beside it with that ending.
     func bytes(_ ending: String) throws -> [UInt8] {
-        let file: Int32 = open(path + ending, O_RDONLY)
+        let file = open(path + ending, O_RDONLY)
         try #require(file >= 0)
         defer { close(file) }
-        var bytes: [UInt8] = .init(repeating: 0, count: 1 << 24)
-        let count: Int = read(file, &bytes, bytes.count)
+        var bytes = [UInt8](repeating: 0, count: 1 << 24)
+        let count = read(file, &bytes, bytes.count)
         return Array(bytes.prefix(max(0, count)))
     }
 

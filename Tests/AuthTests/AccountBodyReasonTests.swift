@@ -14,29 +14,29 @@ struct AccountBodyReasonTests {
     private static func ask(
         _ peer: HTTPPeer, _ method: String, _ path: String, _ fields: [String: String], _ body: [UInt8]
     ) throws -> HTTPPeer.Answer {
-        var head: String = "\(method) \(path) HTTP/1.1\r\nhost: x\r\ncontent-length: \(body.count)\r\n"
-        for (name, value): (String, String) in fields { head += "\(name): \(value)\r\n" }
+        var head = "\(method) \(path) HTTP/1.1\r\nhost: x\r\ncontent-length: \(body.count)\r\n"
+        for (name, value) in fields { head += "\(name): \(value)\r\n" }
         try peer.send(raw: Array((head + "\r\n").utf8) + body)
         return try peer.answer()
     }
 
-    private static let texts: [String] = [
+    private static let texts = [
         "create/", "authorize/", "update/", "forgot/", "verify/", "reset_password/", "delete/",
     ]
-    private static let sealed: [String] = [
+    private static let sealed = [
         "auth/prelogin", "auth/signup", "auth/login", "auth/recover", "auth/upgrade", "auth/forgot", "auth/verify",
     ]
 
     @Test("an account request reports reason and place in its own format, and repeats no password")
     func accounts() throws {
-        let house: DoorHouse = try .init()
-        let peer: HTTPPeer = try house.peer()
-        for path: String in Self.texts + Self.sealed {
-            for bad: BadJSON in BadJSON.all {
-                let answer: HTTPPeer.Answer = try Self.ask(
+        let house = try DoorHouse()
+        let peer = try house.peer()
+        for path in Self.texts + Self.sealed {
+            for bad in BadJSON.all {
+                let answer = try Self.ask(
                     peer, "POST", "/1/notes/\(path)", ["x-simperium-api-key": house.adminKey], bad.bytes)
                 #expect(answer.status == 400, "\(path), \(bad.name): \(answer)")
-                let message: String? =
+                let message =
                     Self.texts.contains(path) ? answer.body : DoorHouse.member("message", of: answer)
                 #expect(message == "the body is \(bad.reason)", "\(path)")
                 #expect(!answer.body.contains(BadJSON.secret), "\(path)")
@@ -47,16 +47,16 @@ struct AccountBodyReasonTests {
     @Test(
         "a partner request with a good token or key reports reason and place, and repeats no password")
     func partners() throws {
-        let house: DoorHouse = try .init()
-        let peer: HTTPPeer = try house.peer()
-        let registration: String = TokenMaker.registration(
+        let house = try DoorHouse()
+        let peer = try house.peer()
+        let registration = TokenMaker.registration(
             partnerEntity: "p9", expiry: "1800000600", key: house.authKey)
-        let (registering, loggedIn): ([String: String], [String: String]) = (
+        let (registering, loggedIn) = (
             house.partnerFields(registration), house.partnerFields(house.login())
         )
-        let keys: String = "/api/v1/partner/\(house.partner)/customer/\(house.user)/publickey"
-        let bundle: [String: String] = ["x-simperium-token": house.login(), "x-rezolve-device-id": "d"]
-        for (method, path, fields): (String, String, [String: String]) in [
+        let keys = "/api/v1/partner/\(house.partner)/customer/\(house.user)/publickey"
+        let bundle = ["x-simperium-token": house.login(), "x-rezolve-device-id": "d"]
+        for (method, path, fields) in [
             ("POST", "/api/v1/authentication/register", registering),
             ("POST", "/api/v2/authentication/register/guest", registering),
             ("POST", "/api/v2/authentication/login/guest", loggedIn), ("PUT", keys, loggedIn),
@@ -65,17 +65,17 @@ struct AccountBodyReasonTests {
             ("POST", "/v2/credentials/forgot", house.partnerFields()),
             ("POST", "/v2/credentials/verify", house.partnerFields()), ("PUT", "/1/app/auth/bundle", bundle),
         ] {
-            for bad: BadJSON in BadJSON.all {
-                let answer: HTTPPeer.Answer = try Self.ask(peer, method, path, fields, bad.bytes)
+            for bad in BadJSON.all {
+                let answer = try Self.ask(peer, method, path, fields, bad.bytes)
                 #expect(answer.status == 400, "\(path), \(bad.name): \(answer)")
                 #expect(DoorHouse.member("type", of: answer) == "Validation", "\(path): \(answer)")
-                let start: String = path.hasSuffix("bundle") ? "the" : "The"
-                let message: String? = DoorHouse.member("message", of: answer)
+                let start = path.hasSuffix("bundle") ? "the" : "The"
+                let message = DoorHouse.member("message", of: answer)
                 #expect(message == "\(start) body is \(bad.reason)" + (start == "The" ? "." : ""), "\(path)")
                 #expect(!answer.body.contains(BadJSON.secret), "\(path)")
             }
         }
-        let stranger: HTTPPeer.Answer = try Self.ask(
+        let stranger = try Self.ask(
             peer, "POST", "/api/v1/authentication/register", house.partnerFields("x"), BadJSON.all[0].bytes)
         #expect(stranger.status == 403 && !stranger.body.contains("JSON"))
     }
@@ -90,11 +90,11 @@ struct AccountBodyReasonTests {
 
     @Test("nesting that is too deep is reported with its levels and its place, for accounts and for partners")
     func deep() throws {
-        let lists: String = String(repeating: "[", count: 100) + String(repeating: "]", count: 100)
+        let lists = String(repeating: "[", count: 100) + String(repeating: "]", count: 100)
         let body: [UInt8] = Array("{\"p\":\(lists)}".utf8)
         #expect(Self.refusal(body) == "the body is nested deeper than 8 levels (line 1, column 13)")
-        let bench: CredentialBench = try .init()
-        let answer: HTTPResponse = try bench.ask(
+        let bench = try CredentialBench()
+        let answer = try bench.ask(
             "POST /v2/credentials/login", String(decoding: body, as: UTF8.self)
         ).response
         #expect(answer.status == 400)

@@ -16,20 +16,20 @@ struct AccountSealedTests {
 
     @Test("sign-up, prelogin and login return what the sign-up stored, and the tokens are good")
     func roundTrip() throws {
-        let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("Ann", more: #","n":17,"p":1"#))
+        let made = try bench.post("auth/signup", SealedBodies.signup("Ann", more: #","n":17,"p":1"#))
         #expect(made.status == 200)
         #expect(try bench.grant(try made.string("access_token"))?.name.text == "Ann")
         #expect(made.member("version")?.intValue == 1)
-        let how: HTTPResponse = try bench.post("auth/prelogin", #"{"u":"ann"}"#)
+        let how = try bench.post("auth/prelogin", #"{"u":"ann"}"#)
         #expect(how.text == #"{"scheme":1,"kdf":1,"n":17,"r":8,"p":1,"salt":"\#(SealedBodies.salt)"}"#)
-        let back: HTTPResponse = try bench.post("auth/login", SealedBodies.login("ann"))
+        let back = try bench.post("auth/login", SealedBodies.login("ann"))
         #expect(back.status == 200)
         #expect(back.names.sorted() == ["access", "access_token", "bundle", "userid", "version"])
         #expect(try back.string("userid") == (try made.string("userid")))
         #expect(try back.string("access") == SealedBodies.key(3, count: 61))
         #expect(try back.string("bundle") == SealedBodies.key(4, count: 200))
         #expect(try bench.grant(try back.string("access_token"))?.user.text == (try made.string("userid")))
-        let list: HTTPResponse = try bench.send("GET", "auth/tokens", token: try back.string("access_token"))
+        let list = try bench.send("GET", "auth/tokens", token: try back.string("access_token"))
         #expect(
             list.member("tokens")?.arrayValue?.first { $0.objectValue?["current"]?.boolValue == true }?.objectValue?[
                 "device"] == "Ann's phone")
@@ -37,29 +37,29 @@ struct AccountSealedTests {
 
     @Test("an account's id is derived from app and words; an account with words already used gets a random id")
     func ids() throws {
-        let digest: [UInt8] = Hash.sha256([UInt8](repeating: 2, count: 32))
-        let reckoned: String = try AccountPlace.userID(app: "notes", recoveryDigest: digest)
-        let first: String = try bench.post("auth/signup", SealedBodies.signup("ann")).string("userid")
+        let digest = Hash.sha256([UInt8](repeating: 2, count: 32))
+        let reckoned = try AccountPlace.userID(app: "notes", recoveryDigest: digest)
+        let first = try bench.post("auth/signup", SealedBodies.signup("ann")).string("userid")
         #expect(first == reckoned)
-        let second: String = try bench.post("auth/signup", SealedBodies.signup("bob")).string("userid")
+        let second = try bench.post("auth/signup", SealedBodies.signup("bob")).string("userid")
         #expect(second != reckoned && second.utf8.count == 32)
         #expect(try AccountPlace.userID(app: "another", recoveryDigest: digest) != reckoned)
         // A new account gets nothing of what an ended account left.
-        let token: String = try bench.post("auth/login", SealedBodies.login("ann")).string("access_token")
+        let token = try bench.post("auth/login", SealedBodies.login("ann")).string("access_token")
         #expect(try bench.send("POST", "auth/delete", token: token, #"{"a":"\#(SealedBodies.key(1))"}"#).status == 200)
-        let again: String = try bench.post("auth/signup", SealedBodies.signup("ann")).string("userid")
+        let again = try bench.post("auth/signup", SealedBodies.signup("ann")).string("userid")
         #expect(again != reckoned)
     }
 
     @Test("T16: prelogin does not reveal which names exist: an unknown name's answer is stable, also after a restart")
     func prelogin() throws {
-        let first: HTTPResponse = try bench.post("auth/prelogin", #"{"u":"nobody"}"#)
+        let first = try bench.post("auth/prelogin", #"{"u":"nobody"}"#)
         #expect(first.status == 200)
-        let salt: String = try first.string("salt")
+        let salt = try first.string("salt")
         #expect(Base64.decodeURL(Array(salt.utf8)[...])?.count == 16)
         #expect(try bench.post("auth/prelogin", #"{"u":"NoBody"}"#) == first, "case is ignored, as for known names")
         #expect(try bench.post("auth/prelogin", #"{"u":"nobody2"}"#).string("salt") != salt)
-        let again: AccountService = .init(
+        let again = AccountService(
             directory: bench.store, secrets: try ServerKey.load(bench.folder + "/server.key").accountSecrets,
             random: RandomBytes.make)
         bench.service = again
@@ -70,10 +70,10 @@ struct AccountSealedTests {
 
     @Test("T16: a name that no account has is not found, wherever it sorts among the others")
     func names() throws {
-        for name: String in ["bea", "dan"] {
+        for name in ["bea", "dan"] {
             #expect(try bench.post("auth/signup", SealedBodies.signup(name)).status == 200)
         }
-        for (name, found): (String, String?) in [
+        for (name, found) in [
             ("a", nil), ("bea", "bea"), ("be", nil), ("beaa", nil), ("c", nil), ("dan", "dan"), ("da", nil), ("z", nil),
         ] {
             #expect(try bench.store.account(named: name, in: "notes")?.name == found, "\(name)")
@@ -85,8 +85,8 @@ struct AccountSealedTests {
         "T16: a request derives as much from a name that an account has as from a name that none has"
     )
     func sameWork() throws {
-        let count: Mutex<[String: Int]> = .init([:])
-        let counted: AccountSecrets = AccountSecrets(
+        let count = Mutex<[String: Int]>([:])
+        let counted = AccountSecrets(
             verifier: { [secrets = bench.service.secrets] bytes in
                 count.withLock { $0["verifier", default: 0] += 1 }
                 return secrets.verifier(bytes)
@@ -99,7 +99,7 @@ struct AccountSealedTests {
         bench.service.cost = Scrypt.Cost(n: 16, r: 1, p: 1)
         #expect(try bench.post("auth/signup", SealedBodies.signup("bea@example.com")).status == 200)
         #expect(try bench.create("ann@example.com").status == 200)
-        let wrong: String = SealedBodies.key(9)
+        let wrong = SealedBodies.key(9)
         let asked: [(path: String, known: String, body: (String) -> String)] = [
             ("auth/prelogin", "bea", { #"{"u":"\#($0)"}"# }),
             ("auth/login", "bea", { #"{"u":"\#($0)","a":"\#(wrong)","device":"d"}"# }),
@@ -113,7 +113,7 @@ struct AccountSealedTests {
             ("verify/", "ann", { #"{"username":"\#($0)","code":"1234","new_password":"open sesame"}"# }),
         ]
         for (path, known, body) in asked {
-            let work: [[String: Int]] = try [known, "nobody"].map { name in
+            let work = try [known, "nobody"].map { name in
                 bench.seconds(120)
                 count.withLock { $0 = [:] }
                 _ = try bench.post(path, body(name + "@example.com"))
@@ -138,8 +138,8 @@ struct AccountSealedTests {
     func guessing() throws {
         #expect(try bench.post("auth/signup", SealedBodies.signup("known")).status == 200)
         #expect(try bench.create("legacy").status == 200)
-        var seen: [[HTTPResponse]] = []
-        for (place, name): (Int, String) in ["known", "unknown", "legacy"].enumerated() {
+        var seen = [[HTTPResponse]]()
+        for (place, name) in ["known", "unknown", "legacy"].enumerated() {
             bench.address = "192.0.2.\(place + 10)"
             seen.append(try (0..<7).map { _ in try bench.post("auth/login", SealedBodies.login(name, a: 7)) })
         }
@@ -157,18 +157,18 @@ struct AccountSealedTests {
         "each row of the published table: its members suffice, none may be missing, and nothing else comes back"
     )
     func rows() throws {
-        let (a, words, other): (String, String, String) = (
+        let (a, words, other) = (
             SealedBodies.key(1), SealedBodies.key(2), SealedBodies.key(8)
         )
-        let (salt, box): (String, String) = (SealedBodies.salt, SealedBodies.key(3, count: 61))
-        let (kdf, n): ((String, String), String) = (("kdf", "1"), "\"ann\"")
-        let sealed: [(String, String)] = [("salt", "\"\(salt)\""), ("access", "\"\(box)\"")]
+        let (salt, box) = (SealedBodies.salt, SealedBodies.key(3, count: 61))
+        let (kdf, n) = (("kdf", "1"), "\"ann\"")
+        let sealed = [("salt", "\"\(salt)\""), ("access", "\"\(box)\"")]
         let write: ([(String, String)]) -> String = { members in
             "{" + members.map { "\"\($0.0)\":\($0.1)" }.joined(separator: ",") + "}"
         }
         // The call, whether it needs a token, its members, and the members of the answer. `kdf` and `device` are
         // optional.
-        let loggedIn: [String] = ["userid", "access_token", "access", "bundle", "version"]
+        let loggedIn = ["userid", "access_token", "access", "bundle", "version"]
         var token: String = ""
         let table: [(call: String, byToken: Bool, members: [(String, String)], answer: [String])] = [
             (
@@ -191,13 +191,13 @@ struct AccountSealedTests {
                     ? try bench.send(method, "auth/\(row.call)", token: token, body)
                     : try bench.post("auth/\(row.call)", body)
             }
-            for (place, (name, _)): (Int, (String, String)) in row.members.enumerated()
+            for (place, (name, _)) in row.members.enumerated()
             where name != "kdf" && name != "device" {
-                var members: [(String, String)] = row.members
+                var members = row.members
                 members.remove(at: place)
                 #expect(try ask(write(members)).status == 400, "\(row.call) without \(name)")
             }
-            let answer: HTTPResponse = try ask(write(row.members))
+            let answer = try ask(write(row.members))
             #expect(answer.status == 200, "\(row.call): \(answer.text)")
             #expect(answer.names == row.answer, "\(row.call)")
             if row.answer.contains("access_token") { token = try answer.string("access_token") }
@@ -207,23 +207,23 @@ struct AccountSealedTests {
 
     @Test("a password change is one step: new salt, key and wrap, the same bundle; all earlier tokens end")
     func password() throws {
-        let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("ann"))
-        let token: String = try made.string("access_token")
-        let salt: String = SealedBodies.key(8, count: 16)
+        let made = try bench.post("auth/signup", SealedBodies.signup("ann"))
+        let token = try made.string("access_token")
+        let salt = SealedBodies.key(8, count: 16)
         let body: (UInt8) -> String = {
             #"{"a_old":"\#(SealedBodies.key($0))","a":"\#(SealedBodies.key(11))","kdf":1,"salt":"\#(salt)","access":"\#(SealedBodies.key(12, count: 61))"}"#
         }
         #expect(try bench.send("POST", "auth/password", token: token, body(5)).status == 401)
         #expect(try bench.send("POST", "auth/password", token: "x", body(1)).status == 401)
         #expect(try bench.grant(token) != nil)
-        let changed: HTTPResponse = try bench.send("POST", "auth/password", token: token, body(1))
+        let changed = try bench.send("POST", "auth/password", token: token, body(1))
         #expect(changed.status == 200)
         #expect(bench.outcome?.ended?.text == (try made.string("userid")))
         #expect(try bench.grant(token) == nil)
         #expect(try bench.grant(try changed.string("access_token")) != nil)
         #expect(try bench.post("auth/prelogin", #"{"u":"ann"}"#).string("salt") == salt)
         #expect(try bench.post("auth/login", SealedBodies.login("ann")).status == 401)
-        let back: HTTPResponse = try bench.post("auth/login", SealedBodies.login("ann", a: 11))
+        let back = try bench.post("auth/login", SealedBodies.login("ann", a: 11))
         #expect(try back.string("access") == SealedBodies.key(12, count: 61))
         #expect(try back.string("bundle") == SealedBodies.key(4, count: 200))
         #expect(back.member("version")?.intValue == 1)
@@ -231,7 +231,7 @@ struct AccountSealedTests {
 
     @Test("T16: the recovery words set a password; guesses at the password do not lock the owner out")
     func recover() throws {
-        let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("ann"))
+        let made = try bench.post("auth/signup", SealedBodies.signup("ann"))
         for _ in 0..<6 { _ = try bench.post("auth/login", SealedBodies.login("ann", a: 7)) }
         let body: (String, UInt8) -> String = {
             #"{"u":"\#($0)","r":"\#(SealedBodies.key($1))","a":"\#(SealedBodies.key(11))","kdf":1,"salt":"\#(SealedBodies.salt)","access":"\#(SealedBodies.key(12, count: 61))"}"#
@@ -239,7 +239,7 @@ struct AccountSealedTests {
         let wrong: HTTPResponse = try bench.post("auth/recover", body("ann", 5))
         #expect(wrong.status == 401)
         #expect(try bench.post("auth/recover", body("nobody", 2)) == wrong)
-        let done: HTTPResponse = try bench.post("auth/recover", body("ANN", 2))
+        let done = try bench.post("auth/recover", body("ANN", 2))
         #expect(done.status == 200, "\(done.text)")
         #expect(try done.string("access") == SealedBodies.key(12, count: 61))
         #expect(try done.string("bundle") == SealedBodies.key(4, count: 200))
@@ -250,30 +250,30 @@ struct AccountSealedTests {
 
     @Test("the first writer of a name wins, and the first writer of each version of a bundle")
     func firstWriter() throws {
-        let made: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("ann"))
+        let made = try bench.post("auth/signup", SealedBodies.signup("ann"))
         #expect(try bench.post("auth/signup", SealedBodies.signup("Ann", a: 9)).status == 409)
         #expect(try bench.create("ann").status == 409)
-        let token: String = try made.string("access_token")
+        let token = try made.string("access_token")
         let put: (Int, UInt8) throws -> HTTPResponse = { [bench] in
             try bench.send(
                 "PUT", "auth/bundle", token: token,
                 #"{"version":\#($0),"bundle":"\#(SealedBodies.key($1, count: 100))"}"#)
         }
         #expect(try put(1, 21).text == #"{"version":2}"#)
-        let late: HTTPResponse = try put(1, 22)
+        let late = try put(1, 22)
         #expect(late.status == 409)
         #expect(late.member("version")?.intValue == 2)
         #expect(try put(0, 23).status == 409)
         #expect(try put(3, 24).status == 409)
         #expect(try put(-1, 25).status == 400)
-        let kept: HTTPResponse = try bench.send("GET", "auth/bundle", token: token)
+        let kept = try bench.send("GET", "auth/bundle", token: token)
         #expect(kept.member("version")?.intValue == 2)
         #expect(try kept.string("bundle") == SealedBodies.key(21, count: 100))
     }
 
     @Test("an account has one kind of proof: the calls of the other kind refuse it")
     func oneScheme() throws {
-        let sealed: HTTPResponse = try bench.post("auth/signup", SealedBodies.signup("ann"))
+        let sealed = try bench.post("auth/signup", SealedBodies.signup("ann"))
         #expect(try bench.authorize("ann", SealedBodies.key(1)).status == 401)
         #expect(
             try bench.post("update/", #"{"username":"ann","password":"\#(SealedBodies.key(1))","new_password":"mine"}"#)
@@ -283,8 +283,8 @@ struct AccountSealedTests {
             try bench.post("reset_password/", #"{"username":"ann","new_password":"mine"}"#, key: bench.adminKey).status
                 == 400)
         #expect(try bench.post("auth/login", SealedBodies.login("ann")).status == 200)
-        let legacy: String = try bench.create("bob").string("access_token")
-        let change: String =
+        let legacy = try bench.create("bob").string("access_token")
+        let change =
             #"{"a_old":"\#(SealedBodies.key(1))","a":"\#(SealedBodies.key(1))","salt":"\#(SealedBodies.salt)","access":"\#(SealedBodies.key(3))"}"#
         #expect(try bench.send("POST", "auth/password", token: legacy, change).status == 400)
         #expect(try bench.post("delete/", #"{"username":"ann"}"#, key: bench.adminKey).status == 200)
@@ -294,9 +294,9 @@ struct AccountSealedTests {
 
     @Test("a user deletes the account with its key, and the answer lists what is kept")
     func remove() throws {
-        let token: String = try bench.post("auth/signup", SealedBodies.signup("ann")).string("access_token")
+        let token = try bench.post("auth/signup", SealedBodies.signup("ann")).string("access_token")
         #expect(try bench.send("POST", "auth/delete", token: token, #"{"a":"\#(SealedBodies.key(5))"}"#).status == 401)
-        let done: HTTPResponse = try bench.send(
+        let done = try bench.send(
             "POST", "auth/delete", token: token, #"{"a":"\#(SealedBodies.key(1))"}"#)
         #expect(done.status == 200)
         #expect(done.text == #"{"status":"success","kept":["backups"]}"#)
@@ -316,9 +316,9 @@ struct AccountSealedTests {
             (#""u":"ann""#, #""u":"""#, 400), (#""recover""#, #""r""#, 400),
         ])
     func bad(part: String, instead: String, status: Int) throws {
-        let body: String = SealedBodies.signup("ann").replacing(part, with: instead)
+        let body = SealedBodies.signup("ann").replacing(part, with: instead)
         try #require(body != SealedBodies.signup("ann"))
-        let answer: HTTPResponse = try bench.post("auth/signup", body)
+        let answer = try bench.post("auth/signup", body)
         #expect(answer.status == status, "\(answer.text)")
         #expect(try bench.post("auth/signup", SealedBodies.signup("ann")).status == 200)
     }

@@ -44,9 +44,9 @@ struct Base64Tests {
 
     @Test("random bytes of every length below 200 survive a round trip")
     func roundTrip() {
-        var random: SeededRandom = .init(seed: 64)
-        for count: Int in 0..<200 {
-            let bytes: [UInt8] = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
+        var random = SeededRandom(seed: 64)
+        for count in 0..<200 {
+            let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &random) }
             #expect(Base64.decode(Array(Base64.encode(bytes).utf8)[...]) == bytes)
             #expect(Base64.decodeURL(Array(Base64.encodeURL(bytes).utf8)[...]) == bytes)
         }
@@ -55,7 +55,7 @@ struct Base64Tests {
     @Test("a character outside the alphabet is refused at every place, whichever it is")
     func wrongLetters() {
         let letters: Set<UInt8> = Set(Base64.encodeURL((UInt8.min...UInt8.max).map(\.self)).utf8)
-        for count: Int in 0..<20 {
+        for count in 0..<20 {
             let text: [UInt8] = Array(Base64.encodeURL((0..<UInt8(count)).map { $0 &* 37 &+ 5 }).utf8)
             for place: Int in text.indices {
                 for other: UInt8 in 0...255 where !letters.contains(other) {
@@ -69,12 +69,12 @@ struct Base64Tests {
 
     @Test("decoding in place writes the given range and no byte beside it")
     func inPlace() {
-        for count: Int in 0..<40 {
-            let bytes: [UInt8] = (0..<UInt8(count)).map { $0 &* 91 &+ 3 }
+        for count in 0..<40 {
+            let bytes = (0..<UInt8(count)).map { $0 &* 91 &+ 3 }
             let text: [UInt8] = Array(Base64.encodeURL(bytes).utf8)
             #expect(Base64.decodedCount(text.count) == count)
-            var room: [UInt8] = .init(repeating: 0xEE, count: count + 8)
-            let isRead: Bool = room.withUnsafeMutableBufferPointer { room in
+            var room = [UInt8](repeating: 0xEE, count: count + 8)
+            let isRead = room.withUnsafeMutableBufferPointer { room in
                 text.withUnsafeBufferPointer {
                     Base64.decodeURL($0, into: UnsafeMutableBufferPointer(rebasing: room[4..<4 + count]))
                 }
@@ -82,12 +82,12 @@ struct Base64Tests {
             #expect(isRead && Array(room[4..<4 + count]) == bytes)
             #expect(room[..<4] == [0xEE, 0xEE, 0xEE, 0xEE] && room[(4 + count)...] == [0xEE, 0xEE, 0xEE, 0xEE])
         }
-        for letters: Int in [1, 5, 9, 401] { #expect(Base64.decodedCount(letters) == nil) }
+        for letters in [1, 5, 9, 401] { #expect(Base64.decodedCount(letters) == nil) }
     }
 
     @Test("HMAC-SHA-512 (RFC 4231, test case 2)")
     func hmac() {
-        let tag: [UInt8] = Hash.hmacSHA512(key: Array("Jefe".utf8), Array("what do ya want for nothing?".utf8)[...])
+        let tag = Hash.hmacSHA512(key: Array("Jefe".utf8), Array("what do ya want for nothing?".utf8)[...])
         #expect(
             Hex.encode(tag)
                 == "164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea250554"

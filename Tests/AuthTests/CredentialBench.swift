@@ -11,33 +11,33 @@ import ThicketServer
 /// are cheap, and counted.
 final class CredentialBench {
     final class Mails: MailOutbox {
-        var all: [Mail] = []
-        var isBroken: Bool = false
+        var all = [Mail]()
+        var isBroken = false
         func put(_ mail: Mail, now: Double) throws(DirectoryError) {
             if isBroken { throw DirectoryError("the disk is full") }
             all.append(mail)
         }
         /// How often a message was prepared without being sent.
-        private(set) var rehearsed: Int = 0
+        private(set) var rehearsed = 0
         func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) {
             if isBroken { throw DirectoryError("the disk is full") }
             rehearsed += 1
         }
     }
 
-    private let folder: String = "/tmp/thicket-users-\(getpid())-\(RandomBytes.hex(6))"
+    private let folder = "/tmp/thicket-users-\(getpid())-\(RandomBytes.hex(6))"
     var path: String { folder + "/thicket.db" }
     let admin: PartnerAdmin
     let store: PartnerStore
     let partner: String
     let apiKey: String
     let authKey: String
-    let mails: Mails = .init()
+    let mails = Mails()
     var service: PartnerService
     var now: Double = 1_800_000_000
-    private let counted: Counted = .init()
+    private let counted = Counted()
 
-    private final class Counted { var stretches: Int = 0 }
+    private final class Counted { var stretches = 0 }
 
     var stretches: Int { counted.stretches }
 
@@ -57,7 +57,7 @@ final class CredentialBench {
     }
 
     deinit {
-        for name: String in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] { remove(folder + name) }
+        for name in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] { remove(folder + name) }
     }
 
     /// Makes one request, as bytes, from an address.
@@ -65,7 +65,7 @@ final class CredentialBench {
         _ line: String, _ body: String = "", token: String? = nil, device: String? = nil, apiKey: String? = nil,
         from address: String = "192.0.2.1"
     ) throws -> PartnerService.Outcome {
-        var head: [String] = [
+        var head = [
             "\(line) HTTP/1.1", "host: x", "content-length: \(body.utf8.count)",
             "x-rezolve-partner-apikey: \(apiKey ?? self.apiKey)",
         ]
@@ -96,7 +96,7 @@ final class CredentialBench {
 
     /// The token of an answer, without its scheme.
     func token(_ response: HTTPResponse) throws -> String {
-        let value: String = try #require(response.fields["authorization"])
+        let value = try #require(response.fields["authorization"])
         #expect(value.hasPrefix("Bearer "))
         return String(value.dropFirst(7))
     }
@@ -124,23 +124,23 @@ final class CredentialBench {
     /// Erases an ended account to the end, as the server does in the background.
     func erase(_ user: String) throws {
         try Database(path: path).execute("INSERT INTO erasure (app, user, created) VALUES ('app', '\(user)', 1)")
-        let server: SQLiteStore = try .init(path: path)
-        let (writer, keeper): (any StoreWriter, any StoreMaintenance) = (
+        let server = try SQLiteStore(path: path)
+        let (writer, keeper) = (
             try server.makeWriter(), try server.makeMaintenance(RetentionSettings())
         )
-        while let batch: MaintenanceBatch = try keeper.nextBatch(now: Int64(now * 1_000)) {
+        while let batch = try keeper.nextBatch(now: Int64(now * 1_000)) {
             _ = try writer.apply(batch)
         }
     }
 
     /// Asks for a code; returns the answer and the code that was sent.
     func forget(_ name: String, from address: String = "192.0.2.1") throws -> (response: HTTPResponse, code: String?) {
-        let outcome: PartnerService.Outcome = try ask(
+        let outcome = try ask(
             "POST /v2/credentials/forgot", #"{"username":"\#(name)"}"#, from: address)
         guard let forgetful: PartnerService.Forgetful = outcome.forgetful,
             try service.sendCode(to: forgetful, outbox: mails, now: now)
         else { return (outcome.response, nil) }
-        let text: String = try #require(mails.all.last?.text)
+        let text = try #require(mails.all.last?.text)
         return (outcome.response, String(text.filter { ("0"..."9").contains($0) }.prefix(ResetCode.digits)))
     }
 

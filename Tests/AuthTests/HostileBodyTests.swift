@@ -11,18 +11,18 @@ import ThicketTestSupport
 @Suite("T15: hostile heads and bodies", .serialized)
 struct HostileBodyTests {
     /// The largest allocation, in bytes, that reading and answering a request of 60 KiB may make.
-    private static let blockMax: Int = 1 << 20
-    private static let size: Int = 60 << 10
-    private static let key: String = String(repeating: "k", count: 88)
-    private static let apiKey: String = "11111111-2222-4333-8444-555555555555"
+    private static let blockMax = 1 << 20
+    private static let size = 60 << 10
+    private static let key = String(repeating: "k", count: 88)
+    private static let apiKey = "11111111-2222-4333-8444-555555555555"
 
     /// Texts of 60 KiB or 2,500 levels, none of which is a valid request.
     private static let bodies: [(name: String, bytes: [UInt8])] = {
         func filled(_ start: String, _ piece: String, _ end: String) -> [UInt8] {
             Array((start + String(repeating: piece, count: size / piece.utf8.count) + end).utf8)
         }
-        let deep: String = String(repeating: "[", count: 2_500) + String(repeating: "]", count: 2_500)
-        let objects: String = String(repeating: #"{"a":"#, count: 2_500) + "1" + String(repeating: "}", count: 2_500)
+        let deep = String(repeating: "[", count: 2_500) + String(repeating: "]", count: 2_500)
+        let objects = String(repeating: #"{"a":"#, count: 2_500) + "1" + String(repeating: "}", count: 2_500)
         return [
             ("one name again and again", filled("{\"x\":1", ",\"x\":1", "}")),
             ("many names", Array(("{" + (0..<5_000).map { "\"n\($0)\":1" }.joined(separator: ",") + "}").utf8)),
@@ -51,21 +51,21 @@ struct HostileBodyTests {
         "T15: bodies of 60 KiB and 2,500 levels are answered 400, and no block above 1 MiB is allocated",
         .enabled(if: thicket_allocations_are_counted() != 0, "no counter under a sanitizer"))
     func bodies() throws {
-        let bench: AccountBench = try .init()
-        let partners: PartnerService = Self.partners()
-        let token: String = TokenMaker.registration(partnerEntity: "p9", expiry: "1800000600", key: Self.key)
-        let paths: [String] = ["create/", "auth/signup", "auth/login", "auth/prelogin", "auth/recover"]
+        let bench = try AccountBench()
+        let partners = Self.partners()
+        let token = TokenMaker.registration(partnerEntity: "p9", expiry: "1800000600", key: Self.key)
+        let paths = ["create/", "auth/signup", "auth/login", "auth/prelogin", "auth/recover"]
         for body: (name: String, bytes: [UInt8]) in Self.bodies {
-            let text: String = .init(decoding: body.bytes, as: UTF8.self)
+            let text = String(decoding: body.bytes, as: UTF8.self)
             for path: String in paths {
                 var status: Int = 0
-                let block: Int = try Self.largestBlock { status = try bench.post(path, text).status }
+                let block = try Self.largestBlock { status = try bench.post(path, text).status }
                 #expect(status == 400, "\(path), \(body.name)")
                 #expect(block <= Self.blockMax, "\(path), \(body.name): a block of \(block) bytes")
             }
-            var status: Int = 0
-            let block: Int = try Self.largestBlock {
-                var service: PartnerService = partners
+            var status = 0
+            let block = try Self.largestBlock {
+                var service = partners
                 let head: String =
                     "POST /api/v1/authentication/register HTTP/1.1\r\nhost: x\r\n"
                     + "x-rezolve-partner-apikey: \(Self.apiKey)\r\nauthorization: Bearer \(token)\r\n"
@@ -84,7 +84,7 @@ struct HostileBodyTests {
         "T15: 60 KiB in a head, a token or a token's JSON are refused, and no block above 1 MiB is allocated",
         .enabled(if: thicket_allocations_are_counted() != 0, "no counter under a sanitizer"))
     func heads() throws {
-        let partners: PartnerService = Self.partners()
+        let partners = Self.partners()
         for body: (name: String, bytes: [UInt8]) in Self.bodies {
             let tokens: [String] = [
                 String(decoding: body.bytes, as: UTF8.self), Base64.encodeURL(body.bytes),
@@ -99,8 +99,8 @@ struct HostileBodyTests {
             ]
             for (place, token): (Int, String) in tokens.enumerated() {
                 var isRefused: Bool = false
-                let block: Int = Self.largestBlock {
-                    var service: PartnerService = partners
+                let block = Self.largestBlock {
+                    var service = partners
                     if case .refused(.denied) = service.admit(token, device: "d", app: "notes", from: "1", now: 1.8e9) {
                         isRefused = true
                     }
@@ -108,8 +108,8 @@ struct HostileBodyTests {
                 #expect(isRefused, "\(body.name), token \(place)")
                 #expect(block <= Self.blockMax, "\(body.name), token \(place): a block of \(block) bytes")
             }
-            for line: String in ["x-a: ", "authorization: Bearer ", "GET /", "", "cookie: "] {
-                let block: Int = Self.largestBlock {
+            for line in ["x-a: ", "authorization: Bearer ", "GET /", "", "cookie: "] {
+                let block = Self.largestBlock {
                     _ = try? RequestVectors.request(
                         Array("GET / HTTP/1.1\r\nhost: x\r\n\(line)".utf8) + body.bytes + Array("\r\n\r\n".utf8))
                 }
@@ -122,12 +122,12 @@ struct HostileBodyTests {
         "T15: the allocation counter reports a block of 2 MiB",
         .enabled(if: thicket_allocations_are_counted() != 0, "no counter under a sanitizer"))
     func counter() {
-        let block: Int = Self.largestBlock { _ = [UInt8](repeating: 1, count: 2 << 20).count }
+        let block = Self.largestBlock { _ = [UInt8](repeating: 1, count: 2 << 20).count }
         #expect(block >= 2 << 20)
     }
 
     private static func partners() -> PartnerService {
-        let directory: MemoryDirectory = .init()
+        let directory = MemoryDirectory()
         directory.partners[apiKey] = Partner(id: "12", authKeys: [Array(key.utf8)])
         directory.apps = ["notes": "12"]
         directory.entities["e1"] = Entity(id: "e1", partner: "12", partnerEntity: "p1")

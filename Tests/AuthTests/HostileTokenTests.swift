@@ -8,10 +8,10 @@ import ThicketTestSupport
 /// T15: whatever a token contains, signed or not, the answer is the same and the server continues.
 @Suite("T15: hostile tokens")
 struct HostileTokenTests {
-    private static let key: String = String(repeating: "k", count: 88)
+    private static let key = String(repeating: "k", count: 88)
     private static let now: Double = 1_800_000_000
-    private let directory: MemoryDirectory = .init()
-    private let apiKey: String = "11111111-2222-4333-8444-555555555555"
+    private let directory = MemoryDirectory()
+    private let apiKey = "11111111-2222-4333-8444-555555555555"
 
     init() {
         directory.partners[apiKey] = Partner(id: "12", authKeys: [Array(Self.key.utf8)])
@@ -19,12 +19,12 @@ struct HostileTokenTests {
         directory.entities["e1"] = Entity(id: "e1", partner: "12", partnerEntity: "p1")
     }
 
-    private static let good: String =
+    private static let good =
         #"{"rezolve_entity_id":"e1","partner_entity_id":"p1","device_id":"d","exp":1800000900}"#
 
     /// Payloads signed with a partner's key that are invalid, each for another reason.
-    private static let payloads: [(String, [UInt8])] = {
-        let deep: String = String(repeating: "[", count: 2_500) + String(repeating: "]", count: 2_500)
+    private static let payloads = {
+        let deep = String(repeating: "[", count: 2_500) + String(repeating: "]", count: 2_500)
         func with(_ member: String) -> [UInt8] { Array((String(good.dropLast()) + "," + member + "}").utf8) }
         func exp(_ value: String) -> [UInt8] { Array(good.replacing("1800000900", with: value).utf8) }
         return [
@@ -53,7 +53,7 @@ struct HostileTokenTests {
     }
 
     private func answer(_ token: String) throws -> HTTPResponse {
-        var service: PartnerService = .init(directory: directory, random: RandomBytes.make)
+        var service = PartnerService(directory: directory, random: RandomBytes.make)
         return service.answer(
             try request(token), to: .publicKey(partner: "12", entity: "e1"), from: "1", now: Self.now
         ).response
@@ -62,15 +62,15 @@ struct HostileTokenTests {
     @Test("signed tokens with invalid content are refused in the same bytes")
     func signed() throws {
         let header: [UInt8] = Array(TokenMaker.loginHeader.utf8)
-        let fine: String = TokenMaker.sign(header: header, payload: Array(Self.good.utf8), key: Array(Self.key.utf8))
+        let fine = TokenMaker.sign(header: header, payload: Array(Self.good.utf8), key: Array(Self.key.utf8))
         #expect(try answer(fine).status == 200)
         for (name, payload) in Self.payloads {
-            let token: String = TokenMaker.sign(header: header, payload: payload, key: Array(Self.key.utf8))
+            let token = TokenMaker.sign(header: header, payload: payload, key: Array(Self.key.utf8))
             #expect(try answer(token) == PartnerAnswer.denied, "\(name)")
         }
         // The same texts as headers: each is invalid as a header, too.
         for (name, payload) in Self.payloads {
-            let token: String = TokenMaker.sign(
+            let token = TokenMaker.sign(
                 header: payload, payload: Array(Self.good.utf8), key: Array(Self.key.utf8))
             #expect(try answer(token) == PartnerAnswer.denied, "\(name)")
         }
@@ -96,15 +96,15 @@ struct HostileTokenTests {
 
     @Test("3,000 tokens with bytes changed, cut or inserted are refused in the same bytes, in the stream as well")
     func mutated() throws {
-        let seed: UInt64 = getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? 15
-        var random: SeededRandom = .init(seed: seed)
+        let seed = getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? 15
+        var random = SeededRandom(seed: seed)
         let fine: [UInt8] = Array(
             TokenMaker.sign(TokenMaker.loginHeader, Self.good, key: Self.key).utf8)
         let letters: [UInt8] = Array("ABCxyz019-_.=+/ \u{7F}".utf8)
-        for round: Int in 0..<3_000 {
+        for round in 0..<3_000 {
             var token: [UInt8] = fine
             for _ in 0...Int(random.next() % 3) {
-                let place: Int = Int(random.next() % UInt64(token.count))
+                let place = Int(random.next() % UInt64(token.count))
                 let letter: UInt8 = letters[Int(random.next() % UInt64(letters.count))]
                 switch random.next() % 3 {
                 case 0: token[place] = letter
@@ -119,7 +119,7 @@ struct HostileTokenTests {
             } else {
                 Issue.record("let in, seed \(seed), round \(round): \(text)")
             }
-            guard let request: HTTPRequest = try? request(text) else { continue }
+            guard let request = try? request(text) else { continue }
             let answer: HTTPResponse = service.answer(
                 request, to: .publicKey(partner: "12", entity: "e1"), from: "2", now: Self.now
             ).response

@@ -7,9 +7,9 @@ import ThicketTestSupport
 struct LoginGuardTests {
     @Test("five failures in a row cost no wait, then the wait doubles from a second to a quarter of an hour")
     func doubles() {
-        var names: LoginGuard = .init()
+        var names = LoginGuard()
         var now: Double = 1_000
-        var waits: [Int] = []
+        var waits = [Int]()
         for _ in 0..<20 {
             while let seconds: Int = names.wait("ann", now: now) {
                 waits.append(seconds)
@@ -22,7 +22,7 @@ struct LoginGuardTests {
 
     @Test("a success resets the count, and each name has its own count")
     func apart() {
-        var names: LoginGuard = .init()
+        var names = LoginGuard()
         for _ in 0..<7 { names.failed("ann", now: 0) }
         #expect(names.wait("ann", now: 0) == 4)
         #expect(names.wait("bob", now: 0) == nil)
@@ -34,7 +34,7 @@ struct LoginGuardTests {
 
     @Test("a clock that goes back lengthens no wait")
     func clock() {
-        var names: LoginGuard = .init()
+        var names = LoginGuard()
         for _ in 0..<6 { names.failed("ann", now: 1e9) }
         #expect(names.wait("ann", now: 0) == 2)
         for _ in 0..<100 { names.failed("ann", now: 1e9) }
@@ -44,7 +44,7 @@ struct LoginGuardTests {
 
     @Test("the number of names is bounded, and a name that keeps failing is not forgotten")
     func bounded() {
-        var names: LoginGuard = .init()
+        var names = LoginGuard()
         for round in 0..<3 * LoginGuard.namesMax {
             if round % 10_000 == 0 { for _ in 0..<5 { names.failed("target", now: 0) } }
             names.failed("other \(round)", now: 0)

@@ -8,7 +8,7 @@ extension MemoryDirectory {
     }
 
     func put(_ bundle: EntityBundle, of entity: String, in app: String) throws(DirectoryError) -> Bool {
-        let name: String = "\(app) \(entity)"
+        let name = "\(app) \(entity)"
         guard (bundles[name]?.bundle.version ?? 0) + 1 == bundle.bundle.version else { return false }
         bundles[name] = bundle
         return true

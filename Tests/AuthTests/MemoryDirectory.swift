@@ -2,14 +2,14 @@ import ThicketAuth
 
 /// Partners and users in memory.
 final class MemoryDirectory: PartnerDirectory {
-    var partners: [String: Partner] = [:]
-    var entities: [String: Entity] = [:]
-    var devices: [String: Set<String>] = [:]
+    var partners = [String: Partner]()
+    var entities = [String: Entity]()
+    var devices = [String: Set<String>]()
     /// Partner ids by app.
-    var apps: [String: String] = [:]
-    var denied: Set<[UInt8]> = []
-    var bundles: [String: EntityBundle] = [:]
-    var isBroken: Bool = false
+    var apps = [String: String]()
+    var denied = Set<[UInt8]>()
+    var bundles = [String: EntityBundle]()
+    var isBroken = false
 
     private func check() throws(DirectoryError) {
         if isBroken { throw DirectoryError("the disk is gone") }
@@ -29,12 +29,12 @@ final class MemoryDirectory: PartnerDirectory {
         partner: String, partnerEntity: String, email: String, newID: String, now: Double
     ) throws(DirectoryError) -> Entity {
         try check()
-        if let known: Entity = entities.values.first(where: {
+        if let known = entities.values.first(where: {
             $0.partner == partner && $0.partnerEntity.utf8.elementsEqual(partnerEntity.utf8)
         }) {
             return known
         }
-        let entity: Entity = .init(id: newID, partner: partner, partnerEntity: partnerEntity)
+        let entity = Entity(id: newID, partner: partner, partnerEntity: partnerEntity)
         entities[newID] = entity
         return entity
     }
@@ -59,7 +59,7 @@ final class MemoryDirectory: PartnerDirectory {
 
     func setKeys(public: [UInt8], sign: [UInt8], of entity: String) throws(DirectoryError) -> Bool {
         try check()
-        guard let known: Entity = entities[entity] else { return false }
+        guard let known = entities[entity] else { return false }
         if known.publicKey == nil, known.signKey == nil {
             entities[entity] = Entity(
                 id: known.id, partner: known.partner, partnerEntity: known.partnerEntity, publicKey: `public`,

@@ -6,7 +6,7 @@ import ThicketPlatform
 
 @Suite("Pairing boxes")
 struct PairingBoxTests {
-    private let hello: [UInt8] = .init(repeating: 1, count: 40)
+    private let hello = [UInt8](repeating: 1, count: 40)
     private var code: String { PairingCode.text(of: hello) }
 
     private func failure<Value>(_ body: () throws(PairingBoxes.Failure) -> Value) -> PairingBoxes.Failure? {
@@ -18,7 +18,7 @@ struct PairingBoxTests {
 
     @Test("a box holds one message each way, in one app; the answer stays for a device that missed it")
     func once() throws {
-        var boxes: PairingBoxes = .init()
+        var boxes = PairingBoxes()
         try boxes.open(hello, app: "notes", now: 0)
         #expect(failure { () throws(PairingBoxes.Failure) in try boxes.open(hello, app: "notes", now: 1) } == .taken)
         #expect(try boxes.look(code, app: "notes", now: 1).answer == nil)
@@ -37,7 +37,7 @@ struct PairingBoxTests {
 
     @Test("a box lasts two minutes, also when the clock goes back, and at most 1,024 boxes exist at one time")
     func bounds() throws {
-        var boxes: PairingBoxes = .init()
+        var boxes = PairingBoxes()
         try boxes.open(hello, app: "notes", now: 1_000)
         #expect(try boxes.look(code, app: "notes", now: 1_119.9).answer == nil)
         #expect(failure { () throws(PairingBoxes.Failure) in try boxes.look(code, app: "notes", now: 1_120) } == .gone)
@@ -46,7 +46,7 @@ struct PairingBoxTests {
         #expect(try boxes.look(code, app: "notes", now: 10).hello == hello)
         #expect(try boxes.look(code, app: "notes", now: 129.9).hello == hello)
         #expect(failure { () throws(PairingBoxes.Failure) in try boxes.look(code, app: "notes", now: 130) } == .gone)
-        for number: Int in 0..<PairingBoxes.boxesMax {
+        for number in 0..<PairingBoxes.boxesMax {
             try boxes.open([UInt8(number >> 8), UInt8(number & 255)], app: "notes", now: 0)
         }
         #expect(failure { () throws(PairingBoxes.Failure) in try boxes.open(hello, app: "notes", now: 0) } == .full)
@@ -55,7 +55,7 @@ struct PairingBoxTests {
 
     @Test("an expired box is removed by the next account request, though that is not about pairing")
     func clearing() throws {
-        let bench: AccountBench = try .init()
+        let bench = try AccountBench()
         try bench.post("auth/pair", #"{"hello":"\#(Base64.encodeURL(hello))"}"#)
         #expect(!bench.service.boxes.isEmpty)
         bench.seconds(PairingBoxes.lifetime - 1)
@@ -72,7 +72,7 @@ struct PairingBoxTests {
         #expect(PairingCode.read(code.uppercased()) == code)
         #expect(PairingCode.read(" " + code.replacing("a", with: "A-") + "\n") == code)
         #expect(PairingCode.read(code.replacing("o", with: "0").replacing("l", with: "1")) == code)
-        for wrong: String in ["", String(code.dropLast()), code + "a", String(code.dropLast()) + "!"] {
+        for wrong in ["", String(code.dropLast()), code + "a", String(code.dropLast()) + "!"] {
             #expect(PairingCode.read(wrong) == nil)
         }
     }

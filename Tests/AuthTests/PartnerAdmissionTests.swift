@@ -6,9 +6,9 @@ import ThicketProtocol
 /// Login tokens as sync tokens, and logout.
 @Suite("Partner tokens in the stream, and logout")
 struct PartnerAdmissionTests {
-    private static let key: String = String(repeating: "k", count: 88)
-    private let directory: MemoryDirectory = .init()
-    private let apiKey: String = "11111111-2222-4333-8444-555555555555"
+    private static let key = String(repeating: "k", count: 88)
+    private let directory = MemoryDirectory()
+    private let apiKey = "11111111-2222-4333-8444-555555555555"
     private let now: Double = 1_800_000_000
 
     init() {
@@ -38,7 +38,7 @@ struct PartnerAdmissionTests {
     @Test("the app names the partner, the token the user; the pass ends at the token's end plus the leeway")
     func good() throws {
         var service: PartnerService = service()
-        let pass: PartnerPass? = try admit(&service, token("1800000900.5"))?.get()
+        let pass = try admit(&service, token("1800000900.5"))?.get()
         #expect(pass?.entity == "e1")
         #expect(pass?.partner == "12")
         #expect(pass?.device == "d/1")
@@ -51,17 +51,17 @@ struct PartnerAdmissionTests {
     @Test("T10, T11: a token is refused with another or no device, another app, an app without partner, another key")
     func refused() throws {
         var service: PartnerService = service()
-        for (device, app, key): (String?, String, String) in [
+        for (device, app, key) in [
             ("D/1", "notes", Self.key), (nil, "notes", Self.key), ("", "notes", Self.key), ("d/1", "tags", Self.key),
             ("d/1", "nobody", Self.key), ("d/1", "notes", String(repeating: "o", count: 88)),
         ] {
-            let result: Result<PartnerPass, TokenRefusal>? = admit(&service, token(key: key), device: device, app: app)
+            let result = admit(&service, token(key: key), device: device, app: app)
             guard case .failure(.denied)? = result else {
                 Issue.record("\(device ?? "nil") \(app): \(String(describing: result))")
                 continue
             }
         }
-        let registration: String = TokenMaker.registration(partnerEntity: "p1", expiry: "1800000900", key: Self.key)
+        let registration = TokenMaker.registration(partnerEntity: "p1", expiry: "1800000900", key: Self.key)
         #expect(throws: TokenRefusal.denied(.header)) { try admit(&service, registration)?.get() }
         #expect(directory.devices.isEmpty)
     }
@@ -89,7 +89,7 @@ struct PartnerAdmissionTests {
 
     @Test("a directory that fails is reported as a failure, not as a refusal")
     func broken() throws {
-        var service: PartnerService = service()
+        var service = service()
         directory.isBroken = true
         guard case .failed = service.admit(token(), device: "d/1", app: "notes", from: "1", now: now) else {
             Issue.record("not told")
@@ -99,21 +99,21 @@ struct PartnerAdmissionTests {
 
     @Test("T18: a signed-out token is refused everywhere until its end; another token of the device is not")
     func logout() throws {
-        var service: PartnerService = service()
-        let shown: String = token()
-        let request: HTTPRequest = try RequestVectors.request(
+        var service = service()
+        let shown = token()
+        let request = try RequestVectors.request(
             Array(
                 """
                 POST /v1/user/logout HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\nx-rezolve-partner-apikey: \(apiKey)\r
                 x-rezolve-device-id: d/1\r\nauthorization: Bearer \(shown)\r\n\r\n
                 """.utf8))
-        let route: PartnerService.Route = try #require(PartnerService.route(of: request.path))
+        let route = try #require(PartnerService.route(of: request.path))
         #expect(route == .logout)
         let outcome: PartnerService.Outcome = service.answer(request, to: route, from: "1", now: now)
         #expect(outcome.response.status == 204)
         #expect(outcome.revocation == .device("d/1", of: "e1"))
         #expect(throws: TokenRefusal.denied(.signedOut)) { try admit(&service, shown)?.get() }
-        let again: PartnerService.Outcome = service.answer(request, to: route, from: "1", now: now)
+        let again = service.answer(request, to: route, from: "1", now: now)
         #expect(again.response == PartnerAnswer.denied)
         #expect(again.revocation == nil)
         #expect(try admit(&service, token("1800000901"))?.get().entity == "e1")
@@ -122,14 +122,14 @@ struct PartnerAdmissionTests {
     @Test("a user's devices are listed to that user")
     func devices() throws {
         directory.devices["e1"] = ["a"]
-        let request: HTTPRequest = try RequestVectors.request(
+        let request = try RequestVectors.request(
             Array(
                 """
                 GET /api/v1/partner/12/customer/e1/devices HTTP/1.1\r\nhost: x\r\nx-rezolve-partner-apikey: \(apiKey)\r
                 x-rezolve-device-id: d/1\r\nauthorization: Bearer \(token())\r\n\r\n
                 """.utf8))
-        let route: PartnerService.Route = try #require(PartnerService.route(of: request.path))
-        var service: PartnerService = service()
+        let route = try #require(PartnerService.route(of: request.path))
+        var service = service()
         let answer: HTTPResponse = service.answer(request, to: route, from: "1", now: now).response
         #expect(
             String(decoding: answer.body, as: UTF8.self)

@@ -35,7 +35,7 @@ struct PartnerBundleTests {
         ]
         let request: HTTPRequest = try RequestVectors.request(
             Array((head.joined(separator: "\r\n") + "\r\n\r\n" + body).utf8))
-        let account: AccountRoute = try #require(AccountRoute(request.path))
+        let account = try #require(AccountRoute(request.path))
         let route: PartnerService.Route = try #require(account.ofPartner(request), "an account's token?")
         #expect(PartnerService.accepts(method, route) && !PartnerService.isCostly(route))
         return bench.service.answer(request, to: route, from: "192.0.2.1", now: bench.now).response
@@ -45,31 +45,31 @@ struct PartnerBundleTests {
         try ask("PUT", #"{"version":\#(version),"bundle":"\#(SealedBodies.key(byte, count: 90))"\#(more)}"#)
     }
 
-    private static let wrap: String =
+    private static let wrap =
         #","kdf":1,"n":18,"p":2,"salt":"\#(SealedBodies.salt)","access":"\#(SealedBodies.key(3, count: 61))""#
-    private static let none: String = #"{"bundle":null,"version":0,"access":null}"#
+    private static let none = #"{"bundle":null,"version":0,"access":null}"#
 
     @Test("a user without keys gets none; a written bundle comes back, its first writer wins, no version is lost")
     func versions() throws {
         #expect(try ask("GET").text == Self.none)
         #expect(try put(1, 9).status == 409, "there is none to replace")
-        let first: HTTPResponse = try put(0, 1)
+        let first = try put(0, 1)
         #expect(first.status == 200 && first.text == #"{"version":1}"#, "\(first.text)")
         #expect(first.fields["cache-control"] == "no-store")
-        let late: HTTPResponse = try put(0, 2)
+        let late = try put(0, 2)
         #expect(late.status == 409)
         #expect(
             late.text
                 == #"{"type":"Conflict","code":"7","message":"Another version was written meanwhile.","version":1}"#)
         #expect(try put(1, 3).text == #"{"version":2}"#)
         #expect(try put(1, 4).member("version")?.intValue == 2)
-        let kept: String = SealedBodies.key(3, count: 90)
+        let kept = SealedBodies.key(3, count: 90)
         #expect(try ask("GET").text == #"{"bundle":"\#(kept)","version":2,"access":null}"#)
     }
 
     @Test("T23: with a stored proof of the access key a token alone, which the partner can make, replaces nothing")
     func proof() throws {
-        let words: String = SealedBodies.key(5)
+        let words = SealedBodies.key(5)
         #expect(try put(0, 1, #","recover":"\#(words)""#).status == 200)
         #expect(try put(1, 2).status == 400, "r is wanted")
         #expect(try put(1, 2, #","r":"\#(SealedBodies.key(6))""#) == PartnerAnswer.denied)
@@ -85,9 +85,9 @@ struct PartnerBundleTests {
         "a new access key comes with a new wrap or removes the old wrap, which is never left behind"
     )
     func otherKey() throws {
-        let (old, new): (String, String) = (SealedBodies.key(5), SealedBodies.key(7))
+        let (old, new) = (SealedBodies.key(5), SealedBodies.key(7))
         #expect(try put(0, 1, #","recover":"\#(old)""# + Self.wrap).status == 200)
-        let change: String = #","r":"\#(old)","recover":"\#(new)""#
+        let change = #","r":"\#(old)","recover":"\#(new)""#
         #expect(try put(1, 2, change).status == 400)
         #expect(try put(1, 2, #","r":"\#(old)","recover":"\#(old)""#).status == 200, "the same key's wrap stays")
         #expect(try put(2, 3, change + Self.wrap.replacing(SealedBodies.key(3, count: 61), with: "AAAA")).status == 200)
@@ -99,9 +99,9 @@ struct PartnerBundleTests {
 
     @Test("T16: guesses at the proof lead to a wait; the right proof works after it")
     func guessing() throws {
-        let words: String = #","r":"\#(SealedBodies.key(5))""#
+        let words = #","r":"\#(SealedBodies.key(5))""#
         #expect(try put(0, 1, #","recover":"\#(SealedBodies.key(5))""#).status == 200)
-        let tries: [Int] = try (0..<7).map { try put(1, 2, #","r":"\#(SealedBodies.key(UInt8(10 + $0)))""#).status }
+        let tries = try (0..<7).map { try put(1, 2, #","r":"\#(SealedBodies.key(UInt8(10 + $0)))""#).status }
         #expect(tries == [403, 403, 403, 403, 403, 429, 429])
         #expect(try put(1, 2, words).status == 429)
         bench.now += 1
@@ -111,7 +111,7 @@ struct PartnerBundleTests {
     @Test("the access key under a passphrase is kept with its stretching parameters; null removes it")
     func wrap() throws {
         #expect(try put(0, 1, Self.wrap).status == 200)
-        let shown: HTTPResponse = try ask("GET")
+        let shown = try ask("GET")
         #expect(shown.names == ["bundle", "version", "access", "kdf", "n", "r", "p", "salt"])
         #expect(shown.member("n")?.intValue == 18 && shown.member("p")?.intValue == 2)
         #expect(try shown.string("access") == SealedBodies.key(3, count: 61))
@@ -130,8 +130,8 @@ struct PartnerBundleTests {
             #""salt":"AAAA""#,
         ])
     func stretches(members: String) throws {
-        let rest: String = members.contains("salt") ? "" : #","salt":"\#(SealedBodies.salt)""#
-        let answer: HTTPResponse = try put(0, 1, #","access":"AAAA",\#(members)\#(rest)"#)
+        let rest = members.contains("salt") ? "" : #","salt":"\#(SealedBodies.salt)""#
+        let answer = try put(0, 1, #","access":"AAAA",\#(members)\#(rest)"#)
         #expect(answer.status == 400, "\(answer.text)")
         #expect(try ask("GET").text == Self.none)
     }
@@ -147,17 +147,17 @@ struct PartnerBundleTests {
         #expect(try ask("GET", app: "elsewhere") == PartnerAnswer.denied)
         #expect(try ask("GET", token: token(user: "p2")) == PartnerAnswer.denied)
         #expect(try ask("GET", token: "x.y.z") == PartnerAnswer.denied)
-        let late: String = token(ends: -1)
+        let late = token(ends: -1)
         #expect(try ask("GET", token: late) == PartnerAnswer.expired)
         #expect(try ask("GET", token: late, device: "other") == PartnerAnswer.denied)
-        let registration: String = TokenMaker.registration(
+        let registration = TokenMaker.registration(
             partnerEntity: "p1", expiry: "\(Int(bench.now + 9))", key: bench.authKey)
         #expect(try ask("GET", token: registration) == PartnerAnswer.denied)
     }
 
     @Test("a bundle belongs to one app: another app of the partner does not see it")
     func apps() throws {
-        let admin: StoreAdmin = try .init(path: bench.path)
+        let admin = try StoreAdmin(path: bench.path)
         _ = try admin.createApp(try AppID("second"), partner: bench.partner, now: 0)
         #expect(try put(0, 1).status == 200)
         #expect(try ask("GET", app: "second").text == Self.none)
@@ -183,13 +183,13 @@ struct PartnerBundleTests {
         #expect(try put(0, 1, Self.wrap).status == 200)
         let other: Entity = try bench.store.register(
             partner: bench.partner, partnerEntity: "p2", email: "a@b", newID: "e-2", now: bench.now)
-        let theirs: String = token(other.id, user: "p2")
+        let theirs = token(other.id, user: "p2")
         #expect(try ask("PUT", #"{"version":0,"bundle":"AAAA"}"#, token: theirs).status == 200)
-        let accounts: AccountStore = try .init(path: bench.path)
-        for user: String in [entity, other.id] {
+        let accounts = try AccountStore(path: bench.path)
+        for user in [entity, other.id] {
             try accounts.setPro(user: user, in: "app", receipt: "", now: 1)
         }
-        let admin: StoreAdmin = try .init(path: bench.path)
+        let admin = try StoreAdmin(path: bench.path)
         try admin.setNotes(.on, of: try AppID("app"))
         try bench.erase(entity)
         #expect(try ask("GET").text == Self.none)
@@ -201,15 +201,15 @@ struct PartnerBundleTests {
     @Test("a request stays with accounts if its token has no dot or its path is another")
     func routes() throws {
         let shown: (String, String) throws -> PartnerService.Route? = { path, token in
-            let request: HTTPRequest = try RequestVectors.request(
+            let request = try RequestVectors.request(
                 Array("GET \(path) HTTP/1.1\r\nhost: x\r\nx-simperium-token: \(token)\r\n\r\n".utf8))
             return AccountRoute(request.path)?.ofPartner(request)
         }
-        let app: AppID = try AppID("app")
+        let app = try AppID("app")
         #expect(try shown("/1/app/auth/bundle", "a.b.c") == .bundle(app))
         #expect(try shown("/1/app/auth/bundle/", "a.b.c") == .bundle(app))
         #expect(try shown("/1/app/auth/bundle", "0123456789abcdef0123456789abcdef") == nil)
-        for call: String in ["tokens", "logout", "password", "login", "delete"] {
+        for call in ["tokens", "logout", "password", "login", "delete"] {
             #expect(try shown("/1/app/auth/\(call)", "a.b.c") == nil)
         }
     }

@@ -11,11 +11,11 @@ import ThicketServer
 struct PartnerCredentialTests {
     @Test("T10: a registered user logs in and gets the user object and a token that is good on its device only")
     func whole() throws {
-        let bench: CredentialBench = try .init()
-        let made: HTTPResponse = try bench.register("ann@example.com")
+        let bench = try CredentialBench()
+        let made = try bench.register("ann@example.com")
         #expect(made.status == 200)
         #expect(made.fields["authorization"] == nil, "registering is not logging in")
-        let entity: String = try #require(bench.member("sdkEntity", of: made)?.stringValue)
+        let entity = try #require(bench.member("sdkEntity", of: made)?.stringValue)
         #expect(
             String(decoding: made.body, as: UTF8.self)
                 == #"{"id":1,"username":"ann@example.com","firstName":null,"lastName":null,"email":"ann@example.com","#
@@ -23,13 +23,13 @@ struct PartnerCredentialTests {
                 + #""createdAt":"2027-01-15T08:00:00","updatedAt":"2027-01-15T08:00:00","enabled":true,"#
                 + #""timesLoggedIn":0,"roles":[{"role":"ROLE_USER"}],"guest":false,"accountNonExpired":true,"#
                 + #""accountNonLocked":true,"credentialsNonExpired":true,"timezone":null}"#)
-        let answer: HTTPResponse = try bench.login("ann@example.com")
+        let answer = try bench.login("ann@example.com")
         #expect(answer.status == 200)
         #expect(bench.member("timesLoggedIn", of: answer)?.intValue == 1)
-        let token: String = try bench.token(answer)
+        let token = try bench.token(answer)
         #expect(bench.admits(token))
         #expect(!bench.admits(token, device: "D"), "T10")
-        let listed: HTTPResponse = try bench.ask(
+        let listed = try bench.ask(
             "GET /api/v1/partner/1000/customer/\(entity)/devices", token: token, device: "d"
         ).response
         #expect(String(decoding: listed.body, as: UTF8.self).contains(#""device_id":"d""#))
@@ -44,9 +44,9 @@ struct PartnerCredentialTests {
         let bench: CredentialBench = try .init()
         _ = try bench.register("ann")
         var (bodies, works): (Set<[UInt8]>, Set<Int>) = ([], [])
-        for name: String in ["ann", "nobody"] {
+        for name in ["ann", "nobody"] {
             let before: Int = bench.stretches
-            let answer: HTTPResponse = try bench.login(name, "wrong password")
+            let answer = try bench.login(name, "wrong password")
             #expect(answer == PartnerAnswer.denied)
             bodies.insert(answer.encoded(for: nil))
             works.insert(bench.stretches - before)
@@ -54,7 +54,7 @@ struct PartnerCredentialTests {
         #expect(bodies.count == 1)
         #expect(works == [1])
         #expect(try bench.login("ann").status == 200)
-        for name: String in ["A\u{308}nn", "Ann", "ann "] { #expect(try bench.login(name).status == 403) }
+        for name in ["A\u{308}nn", "Ann", "ann "] { #expect(try bench.login(name).status == 403) }
     }
 
     @Test(
@@ -63,12 +63,12 @@ struct PartnerCredentialTests {
     func lockout() throws {
         let bench: CredentialBench = try .init()
         _ = try bench.register("ann")
-        var waits: [[Int]] = []
-        for name: String in ["ann", "nobody"] {
-            var found: [Int] = []
+        var waits = [[Int]]()
+        for name in ["ann", "nobody"] {
+            var found = [Int]()
             for _ in 0..<5 { #expect(try bench.login(name, "wrong password", from: name).status == 403) }
             for _ in 0..<13 {
-                let answer: HTTPResponse = try bench.login(name, from: "other \(name)")
+                let answer = try bench.login(name, from: "other \(name)")
                 #expect(answer.status == 429)
                 let seconds: Int = try #require(answer.fields["retry-after"].flatMap { Int($0) })
                 found.append(seconds)
@@ -88,10 +88,10 @@ struct PartnerCredentialTests {
 
     @Test("T16: after thirty failures a minute an address is refused, whatever the names; other addresses are not")
     func addresses() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         _ = try bench.register("ann")
-        for number: Int in 0..<30 { #expect(try bench.login("n\(number)").status == 403) }
-        let before: Int = bench.stretches
+        for number in 0..<30 { #expect(try bench.login("n\(number)").status == 403) }
+        let before = bench.stretches
         #expect(try bench.login("ann").status == 429)
         #expect(bench.stretches == before)
         #expect(try bench.login("ann", from: "192.0.2.2").status == 200)
@@ -101,7 +101,7 @@ struct PartnerCredentialTests {
 
     @Test("a name is unique; a partner that keeps no passwords, is disabled or unknown has no registration or login")
     func registration() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         #expect(try bench.register("ann").status == 200)
         #expect(try bench.register("ann", "other password").status == 400)
         #expect(try bench.login("ann").status == 200)
@@ -122,10 +122,10 @@ struct PartnerCredentialTests {
 
     @Test("registering a name that a partner uses for a user does not give access to that user")
     func namespaces() throws {
-        let bench: CredentialBench = try .init()
-        let known: Entity = try bench.store.register(
+        let bench = try CredentialBench()
+        let known = try bench.store.register(
             partner: bench.partner, partnerEntity: "ann", email: "a@b", newID: "theirs", now: 0)
-        let made: HTTPResponse = try bench.register("ann")
+        let made = try bench.register("ann")
         #expect(bench.member("sdkEntity", of: made)?.stringValue != known.id)
     }
 
@@ -141,16 +141,16 @@ struct PartnerCredentialTests {
             #"{"deviceId":"d","username":"a","username":"b","password":"12345678"}"#,
         ])
     func bodies(_ body: String) throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         #expect(try bench.ask("POST /v2/credentials/login", body).response.status == 400)
         #expect(bench.stretches == 0)
     }
 
     @Test("a login whose header names another device than its body is refused")
     func devices() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         _ = try bench.register("ann")
-        let body: String = #"{"deviceId":"d","username":"ann","password":"correct horse"}"#
+        let body = #"{"deviceId":"d","username":"ann","password":"correct horse"}"#
         #expect(try bench.ask("POST /v2/credentials/login", body, device: "x").response.status == 400)
         #expect(try bench.ask("POST /v2/credentials/login", body, device: "d").response.status == 200)
     }
@@ -159,9 +159,9 @@ struct PartnerCredentialTests {
 
     @Test("a token is renewed up to a day after its end, a session up to thirty days")
     func renewal() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         _ = try bench.register("ann")
-        var token: String = try bench.token(try bench.login("ann"))
+        var token = try bench.token(try bench.login("ann"))
         let begin: Double = bench.now
         bench.now += 1_800 + 86_399
         #expect(!bench.admits(token))
@@ -177,7 +177,7 @@ struct PartnerCredentialTests {
         }
         #expect(bench.now - begin > 30 * 86_400)
         bench.now = last - 1
-        let final: String = try bench.renewed(try bench.ping(token))
+        let final = try bench.renewed(try bench.ping(token))
         #expect(bench.admits(final))
         bench.now = last
         #expect(!bench.admits(final))
@@ -186,17 +186,17 @@ struct PartnerCredentialTests {
 
     @Test("only tokens that this server made are renewed, on their own device")
     func foreign() throws {
-        let bench: CredentialBench = try .init()
-        let made: HTTPResponse = try bench.register("ann")
-        let entity: String = try #require(bench.member("sdkEntity", of: made)?.stringValue)
-        let signed: String = TokenMaker.login(
+        let bench = try CredentialBench()
+        let made = try bench.register("ann")
+        let entity = try #require(bench.member("sdkEntity", of: made)?.stringValue)
+        let signed = TokenMaker.login(
             entity: entity, partnerEntity: "password:" + entity, device: "d", expiry: "1800000900", key: bench.authKey)
         #expect(bench.admits(signed))
         #expect(try bench.ping(signed).response == PartnerAnswer.denied)
-        let token: String = try bench.token(try bench.login("ann"))
+        let token = try bench.token(try bench.login("ann"))
         #expect(try bench.ping(token, device: "x").response == PartnerAnswer.denied)
         #expect(try bench.ping(token).response.status == 200)
-        let other: String = try bench.token(try bench.login("ann", device: "x"))
+        let other = try bench.token(try bench.login("ann", device: "x"))
         #expect(try bench.ping(other, device: "x").response.status == 200)
         #expect(try bench.ping(token).response.status == 200, "each device has its own")
         _ = try bench.login("ann")
@@ -205,45 +205,45 @@ struct PartnerCredentialTests {
 
     @Test("T18: a logout with an expired token is answered as expired, and the session ends all the same")
     func lateLogout() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         #expect(try bench.register("ann").status == 200)
-        let token: String = try bench.token(try bench.login("ann"))
-        let other: String = try bench.token(try bench.login("ann", device: "x"))
+        let token = try bench.token(try bench.login("ann"))
+        let other = try bench.token(try bench.login("ann", device: "x"))
         bench.now += 3_600
         // With any other fault it is refused as usual, and nothing ends.
-        let first: Character = try #require(token.split(separator: ".").last?.first)
-        let forged: String = token.replacing(".\(first)", with: first == "A" ? ".B" : ".A")
-        for (token, device): (String, String) in [(token, "x"), (forged, "d")] {
-            let outcome: PartnerService.Outcome = try bench.ask("POST /v1/user/logout", token: token, device: device)
+        let first = try #require(token.split(separator: ".").last?.first)
+        let forged = token.replacing(".\(first)", with: first == "A" ? ".B" : ".A")
+        for (token, device) in [(token, "x"), (forged, "d")] {
+            let outcome = try bench.ask("POST /v1/user/logout", token: token, device: device)
             #expect(outcome.response == PartnerAnswer.denied && outcome.revocation == nil)
         }
-        let renewed: String = try bench.renewed(try bench.ping(token))
+        let renewed = try bench.renewed(try bench.ping(token))
         #expect(bench.admits(renewed))
-        let outcome: PartnerService.Outcome = try bench.ask("POST /v1/user/logout", token: token, device: "d")
+        let outcome = try bench.ask("POST /v1/user/logout", token: token, device: "d")
         #expect(outcome.response == PartnerAnswer.expired && outcome.refusal == .expired)
         guard case .device("d", of: _)? = outcome.revocation else {
             Issue.record("the device's connections stay: \(String(describing: outcome.revocation))")
             return
         }
-        for token: String in [token, renewed] { #expect(try bench.ping(token).response == PartnerAnswer.denied) }
+        for token in [token, renewed] { #expect(try bench.ping(token).response == PartnerAnswer.denied) }
         #expect(!bench.admits(renewed))
-        let again: PartnerService.Outcome = try bench.ask("POST /v1/user/logout", token: token, device: "d")
+        let again = try bench.ask("POST /v1/user/logout", token: token, device: "d")
         #expect(again.response == PartnerAnswer.denied && again.revocation == nil)
         #expect(try bench.ping(other, device: "x").response.status == 200, "another device's stays")
     }
 
     @Test("an expired token that the partner signed ends nothing, since it belongs to no session")
     func lateForeignLogout() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         let entity: String = try bench.store.register(
             partner: bench.partner, partnerEntity: "p1", email: "a@b", newID: "e-1", now: bench.now
         ).id
-        let token: (Int) -> String = { seconds in
+        let token = { seconds in
             TokenMaker.login(
                 entity: entity, partnerEntity: "p1", device: "d", expiry: "\(Int(bench.now) + seconds)",
                 key: bench.authKey)
         }
-        let outcome: PartnerService.Outcome = try bench.ask("POST /v1/user/logout", token: token(-1), device: "d")
+        let outcome = try bench.ask("POST /v1/user/logout", token: token(-1), device: "d")
         #expect(outcome.response == PartnerAnswer.expired && outcome.revocation == nil)
         #expect(try bench.store.devices(of: entity).isEmpty, "nor was the device seen")
         #expect(bench.admits(token(60)))
@@ -251,15 +251,15 @@ struct PartnerCredentialTests {
 
     @Test("T18: logout ends the session: all its tokens are refused, and none is renewed")
     func logout() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         _ = try bench.register("ann")
-        let first: String = try bench.token(try bench.login("ann"))
+        let first = try bench.token(try bench.login("ann"))
         bench.now += 60
-        let second: String = try bench.renewed(try bench.ping(first))
+        let second = try bench.renewed(try bench.ping(first))
         #expect(bench.admits(first) && bench.admits(second))
-        let outcome: PartnerService.Outcome = try bench.ask("POST /v1/user/logout", token: second, device: "d")
+        let outcome = try bench.ask("POST /v1/user/logout", token: second, device: "d")
         #expect(outcome.response.status == 204)
-        for token: String in [first, second] {
+        for token in [first, second] {
             #expect(!bench.admits(token))
             #expect(try bench.ping(token).response == PartnerAnswer.denied)
         }
@@ -267,10 +267,10 @@ struct PartnerCredentialTests {
 
     @Test("a user's oldest sessions end beyond a bound")
     func bounded() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         _ = try bench.register("ann")
-        var tokens: [String] = []
-        for number: Int in 0..<(LoginSession.perUserMax + 2) {
+        var tokens = [String]()
+        for number in 0..<(LoginSession.perUserMax + 2) {
             bench.now += 1
             tokens.append(try bench.token(try bench.login("ann", device: "d\(number)")))
         }
@@ -282,11 +282,11 @@ struct PartnerCredentialTests {
 
     @Test("a password change by the old password ends the user's other sessions and keeps this one")
     func change() throws {
-        let bench: CredentialBench = try .init()
-        let made: HTTPResponse = try bench.register("ann")
-        let entity: String = try #require(bench.member("sdkEntity", of: made)?.stringValue)
-        let other: String = try bench.token(try bench.login("ann", device: "x"))
-        let token: String = try bench.token(try bench.login("ann"))
+        let bench = try CredentialBench()
+        let made = try bench.register("ann")
+        let entity = try #require(bench.member("sdkEntity", of: made)?.stringValue)
+        let other = try bench.token(try bench.login("ann", device: "x"))
+        let token = try bench.token(try bench.login("ann"))
         func change(_ old: String, _ new: String) throws -> PartnerService.Outcome {
             try bench.ask(
                 "POST /v2/credentials/change", #"{"oldPassword":"\#(old)","newPassword":"\#(new)"}"#, token: token,
@@ -295,7 +295,7 @@ struct PartnerCredentialTests {
         #expect(try change("wrong password", "better horse").response == PartnerAnswer.denied)
         #expect(try change("correct horse", "short").response.status == 400)
         #expect(bench.admits(other, device: "x"))
-        let outcome: PartnerService.Outcome = try change("correct horse", "better horse")
+        let outcome = try change("correct horse", "better horse")
         #expect(outcome.response.status == 204)
         #expect(outcome.revocation == .user(entity, keeping: "d"))
         #expect(bench.admits(token))
@@ -309,9 +309,9 @@ struct PartnerCredentialTests {
 
     @Test("a request for a code is answered alike for every name; the code resets the password and nothing else")
     func forgotten() throws {
-        let bench: CredentialBench = try .init()
-        let made: HTTPResponse = try bench.register("ann@example.com")
-        let token: String = try bench.token(try bench.login("ann@example.com"))
+        let bench = try CredentialBench()
+        let made = try bench.register("ann@example.com")
+        let token = try bench.token(try bench.login("ann@example.com"))
         let asked = try bench.forget("ann@example.com")
         let nobody = try bench.forget("bob@example.com")
         #expect(asked.response == nobody.response)
@@ -319,12 +319,12 @@ struct PartnerCredentialTests {
         #expect(nobody.code == nil)
         #expect(bench.mails.all.map(\.to.text) == ["ann@example.com"])
         #expect(bench.mails.rehearsed == 1, "the same work for an unknown name")
-        let code: String = try #require(asked.code)
+        let code = try #require(asked.code)
         #expect(code.utf8.count == 8)
         #expect(try bench.verify("ann@example.com", code).response.status == 204)
         #expect(!bench.admits(token), "sessions end")
         #expect(try bench.login("ann@example.com").status == 403)
-        let again: HTTPResponse = try bench.login("ann@example.com", "another one")
+        let again = try bench.login("ann@example.com", "another one")
         #expect(again.status == 200)
         #expect(bench.member("sdkEntity", of: again) == bench.member("sdkEntity", of: made))
         #expect(try bench.verify("ann@example.com", code).response == PartnerAnswer.denied, "a code is good once")
@@ -332,45 +332,45 @@ struct PartnerCredentialTests {
 
     @Test("T16: a code is good for fifteen minutes and five tries, and at most one is sent in five minutes")
     func codes() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         _ = try bench.register("ann@example.com")
-        let first: String = try #require(try bench.forget("ann@example.com").code)
+        let first = try #require(try bench.forget("ann@example.com").code)
         #expect(try bench.forget("ann@example.com").code == nil)
         bench.now += 899
-        let wrong: String = first.hasPrefix("0") ? "1" + first.dropFirst() : "0" + first.dropFirst()
+        let wrong = first.hasPrefix("0") ? "1" + first.dropFirst() : "0" + first.dropFirst()
         for _ in 0..<4 { #expect(try bench.verify("ann@example.com", wrong).response == PartnerAnswer.denied) }
         #expect(try bench.verify("ann@example.com", first).response.status == 204)
-        let second: String = try #require(try bench.forget("ann@example.com").code)
+        let second = try #require(try bench.forget("ann@example.com").code)
         for _ in 0..<5 { #expect(try bench.verify("ann@example.com", wrong).response.status == 403) }
         #expect(try bench.verify("ann@example.com", second).response.status == 429, "and names are guarded as at login")
         bench.now += 60
         #expect(try bench.verify("ann@example.com", second).response == PartnerAnswer.denied, "used up")
         bench.now += 1_000
-        let third: String = try #require(try bench.forget("ann@example.com").code)
+        let third = try #require(try bench.forget("ann@example.com").code)
         bench.now += 900
         #expect(try bench.verify("ann@example.com", third).response == PartnerAnswer.denied)
     }
 
     @Test("T16: password guesses do not keep the owner from the code, and the code resets their count")
     func guessedPassword() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         _ = try bench.register("ann@example.com")
         for _ in 0..<5 { #expect(try bench.login("ann@example.com", "a wrong guess").status == 403) }
         #expect(try bench.login("ann@example.com").status == 429)
-        let code: String = try #require(try bench.forget("ann@example.com").code)
+        let code = try #require(try bench.forget("ann@example.com").code)
         #expect(try bench.verify("ann@example.com", code).response.status == 204)
         #expect(try bench.login("ann@example.com", "another one").status == 200)
     }
 
     @Test("a code for an unknown name, or a name that is not an address, costs the same work and sends nothing")
     func codesForNobody() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         _ = try bench.register("ann")
         #expect(try bench.forget("ann").code == nil)
         #expect(bench.mails.all.isEmpty)
-        var works: Set<Int> = []
-        for name: String in ["ann", "nobody"] {
-            let before: Int = bench.stretches
+        var works = Set<Int>()
+        for name in ["ann", "nobody"] {
+            let before = bench.stretches
             #expect(try bench.verify(name, "12345678").response == PartnerAnswer.denied)
             works.insert(bench.stretches - before)
         }
@@ -379,7 +379,7 @@ struct PartnerCredentialTests {
 
     @Test("a failing outbox leaves the answer as it is and is reported")
     func brokenOutbox() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         _ = try bench.register("ann@example.com")
         bench.mails.isBroken = true
         #expect(throws: DirectoryError.self) { try bench.forget("ann@example.com") }
@@ -387,11 +387,11 @@ struct PartnerCredentialTests {
 
     @Test("codes have eight digits, each equally likely")
     func digits() {
-        var counts: [Character: Int] = [:]
+        var counts = [Character: Int]()
         for _ in 0..<1_000 {
-            let code: String = ResetCode.make(random: RandomBytes.make)
+            let code = ResetCode.make(random: RandomBytes.make)
             #expect(code.utf8.count == 8)
-            for digit: Character in code { counts[digit, default: 0] += 1 }
+            for digit in code { counts[digit, default: 0] += 1 }
         }
         #expect(counts.count == 10)
         #expect(counts.values.allSatisfy { (600...1_000).contains($0) })
@@ -407,17 +407,17 @@ struct PartnerGuestTests {
 
     @Test("a registration token makes a guest, once for each of the partner's ids")
     func register() throws {
-        let bench: CredentialBench = try .init(keepsPasswords: false)
+        let bench = try CredentialBench(keepsPasswords: false)
         func make(_ name: String, _ body: String = "{}") throws -> HTTPResponse {
             try bench.ask(
                 "POST /api/v2/authentication/register/guest", body, token: registration(bench, name)
             ).response
         }
-        let first: HTTPResponse = try make("g1")
+        let first = try make("g1")
         #expect(first.status == 200)
         #expect(bench.member("guest", of: first) == .bool(true))
         #expect(bench.member("username", of: first) == .null)
-        let entity: String = try #require(bench.member("sdkEntity", of: first)?.stringValue)
+        let entity = try #require(bench.member("sdkEntity", of: first)?.stringValue)
         #expect(bench.member("sdkEntity", of: try make("g1"))?.stringValue == entity)
         #expect(bench.member("sdkEntity", of: try make("g2"))?.stringValue != entity)
         #expect(try make("g3", "[]").status == 400)
@@ -429,17 +429,17 @@ struct PartnerGuestTests {
 
     @Test("a guest logs in with a login token, which comes back; T11: no other token or entity works")
     func login() throws {
-        let bench: CredentialBench = try .init(keepsPasswords: false)
-        let made: HTTPResponse = try bench.ask(
+        let bench = try CredentialBench(keepsPasswords: false)
+        let made = try bench.ask(
             "POST /api/v2/authentication/register/guest", "{}", token: registration(bench, "g1")
         ).response
-        let entity: String = try #require(bench.member("sdkEntity", of: made)?.stringValue)
-        let token: String = TokenMaker.login(
+        let entity = try #require(bench.member("sdkEntity", of: made)?.stringValue)
+        let token = TokenMaker.login(
             entity: entity, partnerEntity: "g1", device: "d/1", expiry: "1800000900", key: bench.authKey)
         func login(_ body: String, _ token: String) throws -> HTTPResponse {
             try bench.ask("POST /api/v2/authentication/login/guest", body, token: token, device: "d/1").response
         }
-        let answer: HTTPResponse = try login(#"{"deviceId":"d/1","entityId":"\#(entity)"}"#, token)
+        let answer = try login(#"{"deviceId":"d/1","entityId":"\#(entity)"}"#, token)
         #expect(answer.status == 200)
         #expect(answer.fields["authorization"] == "Bearer " + token)
         #expect(bench.member("timesLoggedIn", of: answer)?.intValue == 1)
@@ -463,11 +463,11 @@ struct CalendarTimeTests {
     @Test("dates equal those of the C library on every day of four centuries")
     func all() {
         for day: Int64 in -40_000..<110_000 {
-            var seconds: time_t = .init(day * 86_400)
-            var parts: tm = .init()
+            var seconds = time_t(day * 86_400)
+            var parts = tm()
             gmtime_r(&seconds, &parts)
-            let month: String = parts.tm_mon < 9 ? "0\(parts.tm_mon + 1)" : "\(parts.tm_mon + 1)"
-            let date: String = parts.tm_mday < 10 ? "0\(parts.tm_mday)" : "\(parts.tm_mday)"
+            let month = parts.tm_mon < 9 ? "0\(parts.tm_mon + 1)" : "\(parts.tm_mon + 1)"
+            let date = parts.tm_mday < 10 ? "0\(parts.tm_mday)" : "\(parts.tm_mday)"
             let text: String = CalendarTime.text(day * 86_400_000)
             guard text == "\(1_900 + parts.tm_year)-\(month)-\(date)T00:00:00" else {
                 Issue.record("day \(day): \(text)")

@@ -20,12 +20,12 @@ struct PartnerKeyTests {
     private func ask(
         _ method: String, _ body: String = "", entity: String? = nil, token: String? = nil, device: String = "d"
     ) throws -> HTTPResponse {
-        let path: String = "/api/v1/partner/\(bench.partner)/customer/\(entity ?? self.entity)/publickey"
+        let path = "/api/v1/partner/\(bench.partner)/customer/\(entity ?? self.entity)/publickey"
         return try bench.ask("\(method) \(path)", body, token: token ?? self.token, device: device).response
     }
 
     private func keys(_ first: UInt8, _ second: UInt8) -> String {
-        let texts: [String] = [first, second].map { Base64.encode(Array(repeating: $0, count: 32)) }
+        let texts = [first, second].map { Base64.encode(Array(repeating: $0, count: 32)) }
         return #"{"public_key":"\#(texts[0])","sign_key":"\#(texts[1])"}"#
     }
 
@@ -34,12 +34,12 @@ struct PartnerKeyTests {
     )
     func upload() throws {
         #expect(try ask("GET").body == Array(#"{"public_key":null,"sign_key":null}"#.utf8))
-        let made: HTTPResponse = try ask("PUT", keys(1, 2))
+        let made = try ask("PUT", keys(1, 2))
         #expect(made.status == 200)
         #expect(made.body == Array(keys(1, 2).utf8))
         #expect(try ask("PUT", keys(1, 2)) == made)
-        for other: String in [keys(1, 3), keys(3, 2), keys(2, 1)] {
-            let refused: HTTPResponse = try ask("PUT", other)
+        for other in [keys(1, 3), keys(3, 2), keys(2, 1)] {
+            let refused = try ask("PUT", other)
             #expect(refused.status == 409 && bench.member("code", of: refused) == "7")
         }
         #expect(try ask("GET").body == made.body)
@@ -47,7 +47,7 @@ struct PartnerKeyTests {
 
     @Test("only the user, on the token's device, uploads keys")
     func strangers() throws {
-        let other: String = try #require(bench.member("sdkEntity", of: try bench.register("bob"))?.stringValue)
+        let other = try #require(bench.member("sdkEntity", of: try bench.register("bob"))?.stringValue)
         #expect(try ask("PUT", keys(1, 2), entity: other) == PartnerAnswer.denied)
         #expect(try ask("PUT", keys(1, 2), device: "e") == PartnerAnswer.denied)
         #expect(try ask("PUT", keys(1, 2), token: String(token.dropLast(2)) + "AA") == PartnerAnswer.denied)

@@ -18,8 +18,8 @@ struct PartnerServerTests {
         let file: RequestVectors = try .load()
         #expect(file.cases.count == 83)
         try Self.withServer(file) { server in
-            for each: RequestVectors.Case in file.cases {
-                let answer: String = try TestClient.http(port: server.port, each.text(closing: true))
+            for each in file.cases {
+                let answer = try TestClient.http(port: server.port, each.text(closing: true))
                 each.check(try Self.response(answer))
             }
             #expect(server.metrics.tokens.value(.good) > 0)
@@ -34,9 +34,9 @@ struct PartnerServerTests {
     func masked() throws {
         let file: RequestVectors = try .load()
         try Self.withServer(file) { server in
-            var seen: Set<String> = []
-            for each: RequestVectors.Case in file.cases where each.status == 403 {
-                let answer: String = try TestClient.http(port: server.port, each.text(closing: true))
+            var seen = Set<String>()
+            for each in file.cases where each.status == 403 {
+                let answer = try TestClient.http(port: server.port, each.text(closing: true))
                 seen.insert(
                     answer.split(separator: "\r\n", omittingEmptySubsequences: false)
                         .filter { !$0.lowercased().hasPrefix("date:") }.joined(separator: "\n"))
@@ -51,20 +51,20 @@ struct PartnerServerTests {
     func pipelined() throws {
         let file: RequestVectors = try .load()
         try Self.withServer(file) { server in
-            let cases: [RequestVectors.Case] = Array(file.cases.prefix(20))
-            var text: String = ""
+            let cases = Array(file.cases.prefix(20))
+            var text = ""
             for (place, each) in cases.enumerated() { text += each.text(closing: place == cases.count - 1) }
-            let answer: String = try TestClient.http(port: server.port, text)
-            let statuses: [Int] = answer.split(separator: "HTTP/1.1 ").compactMap { Int($0.prefix(3)) }
+            let answer = try TestClient.http(port: server.port, text)
+            let statuses = answer.split(separator: "HTTP/1.1 ").compactMap { Int($0.prefix(3)) }
             #expect(statuses == cases.map(\.status))
         }
     }
 
     @Test("other methods and a server without partners")
     func others() throws {
-        let server: TestServer = try .init(store: try MemoryStore.forTests())
+        let server = try TestServer(store: try MemoryStore.forTests())
         defer { server.stop() }
-        let request: String = "POST /api/v1/authentication/register HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+        let request = "POST /api/v1/authentication/register HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
         #expect(try TestClient.http(port: server.port, request).hasPrefix("HTTP/1.1 404"))
     }
 
@@ -72,19 +72,19 @@ struct PartnerServerTests {
 
     /// A server whose store knows the file's partners and users, at the file's time.
     private static func withServer(_ file: RequestVectors, _ body: (TestServer) throws -> Void) throws {
-        let folder: String = "/tmp/thicket-auth-\(getpid())-\(RandomBytes.hex(6))"
+        let folder = "/tmp/thicket-auth-\(getpid())-\(RandomBytes.hex(6))"
         mkdir(folder, 0o700)
         defer {
-            for name: String in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] {
+            for name in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] {
                 remove(folder + name)
             }
         }
-        let store: SQLiteStore = try .init(path: folder + "/thicket.db")
+        let store = try SQLiteStore(path: folder + "/thicket.db")
         let key: ServerKey = try .load(folder + "/key")
         try file.fill(path: store.path, key: key)
-        let now: Int64 = Int64(file.cases[0].now * 1_000)
+        let now = Int64(file.cases[0].now * 1_000)
         #expect(file.cases.allSatisfy { $0.now == file.cases[0].now })
-        let server: TestServer = try .init(
+        let server = try TestServer(
             store: store,
             partners: TestPartners(
                 directory: { try PartnerStore(path: folder + "/thicket.db", key: key) }, clock: { now })
@@ -95,7 +95,7 @@ struct PartnerServerTests {
 
     private static func response(_ text: String) throws -> HTTPResponse {
         let parts: [Substring] = text.split(separator: "\r\n\r\n", maxSplits: 1)
-        let status: Int = try #require(Int(text.dropFirst("HTTP/1.1 ".count).prefix(3)), "\(text)")
+        let status = try #require(Int(text.dropFirst("HTTP/1.1 ".count).prefix(3)), "\(text)")
         return HTTPResponse(status: status, body: Array((parts.count > 1 ? parts[1] : "").utf8))
     }
 }

@@ -14,7 +14,7 @@ struct PartnerVectorTests {
         for each: RequestVectors.Case in file.cases {
             var service: PartnerService = .init(directory: file.directory(), random: RandomBytes.make)
             let route: PartnerService.Route = try #require(PartnerService.route(of: each.path[...]), "\(each.name)")
-            let outcome: PartnerService.Outcome = service.answer(
+            let outcome = service.answer(
                 each.request, to: route, from: "192.0.2.1", now: each.now)
             each.check(outcome.response)
         }

@@ -8,10 +8,10 @@ import ThicketTestServer
 @Suite("Lockouts behind a proxy")
 struct ProxiedClientTests {
     private static func withServer(trust: String, _ body: (HTTPPeer) throws -> Void) throws {
-        let bench: AccountBench = try .init()
+        let bench = try AccountBench()
         let key: ServerKey = try .load(bench.folder + "/server.key")
-        let path: String = bench.path
-        let server: TestServer = try .init(
+        let path = bench.path
+        let server = try TestServer(
             store: try SQLiteStore(path: path),
             accounts: AccountAccess(secrets: key.accountSecrets) { try AccountStore(path: path) }
         ) { $0.trustProxy = trust }
@@ -27,12 +27,12 @@ struct ProxiedClientTests {
         ).status
     }
 
-    private static let tries: Int = AccountService.failedKeysPerMinute
+    private static let tries = AccountService.failedKeysPerMinute
 
     @Test("a guessing client is locked out alone, and addresses written in front of its own do not free it")
     func trusted() throws {
         try Self.withServer(trust: "127.0.0.1, 10.0.0.0/8") { (proxy: HTTPPeer) throws in
-            for _: Int in 0..<Self.tries { #expect(try Self.guess(proxy, "203.0.113.5") == 401) }
+            for _ in 0..<Self.tries { #expect(try Self.guess(proxy, "203.0.113.5") == 401) }
             #expect(try Self.guess(proxy, "203.0.113.5") == 429)
             #expect(try Self.guess(proxy, "203.0.113.6, 203.0.113.5") == 429)
             #expect(try Self.guess(proxy, "10.0.0.7, 203.0.113.5, 10.0.0.8") == 429)
@@ -44,7 +44,7 @@ struct ProxiedClientTests {
     @Test("an untrusted client that writes another address into each request is locked out all the same")
     func untrusted() throws {
         try Self.withServer(trust: "10.0.0.0/8") { (stranger: HTTPPeer) throws in
-            for number: Int in 0..<Self.tries { #expect(try Self.guess(stranger, "203.0.113.\(number)") == 401) }
+            for number in 0..<Self.tries { #expect(try Self.guess(stranger, "203.0.113.\(number)") == 401) }
             #expect(try Self.guess(stranger, "203.0.113.250") == 429)
         }
     }

@@ -24,10 +24,10 @@ struct RequestVectors {
 
         func check(_ response: HTTPResponse) {
             #expect(response.status == status, "\(name)")
-            let answer: JSONObject? = (try? JSONDocument(parsing: response.body[...]))?.root.object
-            if let body: JSONObject { #expect(answer.map(JSONValue.object) == .object(body), "\(name)") }
-            for pair: JSONObject.Pair in bodyHas?.pairs ?? [] {
-                let found: JSONValue? = answer?[pair.key]
+            let answer = (try? JSONDocument(parsing: response.body[...]))?.root.object
+            if let body { #expect(answer.map(JSONValue.object) == .object(body), "\(name)") }
+            for pair in bodyHas?.pairs ?? [] {
+                let found = answer?[pair.key]
                 // The file's placeholder for a text that it cannot know.
                 if pair.value == .string("<non-empty string>") {
                     #expect(found?.stringValue?.isEmpty == false, "\(name): \(pair.key)")
@@ -42,21 +42,21 @@ struct RequestVectors {
     let cases: [Case]
 
     static func load() throws -> RequestVectors {
-        let root: JSONNode = try JSONDocument(parsing: try bytes(of: Vectors.path("jwt/requests.json"))[...]).root
+        let root = try JSONDocument(parsing: try bytes(of: Vectors.path("jwt/requests.json"))[...]).root
         return RequestVectors(root: root, cases: try (root["cases"]?.elements.map { $0 } ?? []).map(read))
     }
 
     private static func read(_ node: JSONNode) throws -> Case {
-        let (method, path): (String, String) = (
+        let (method, path) = (
             try #require(node["method"]?.string), try #require(node["path"]?.string)
         )
-        var head: String = "\(method) \(path) HTTP/1.1\r\nhost: x\r\n"
+        var head = "\(method) \(path) HTTP/1.1\r\nhost: x\r\n"
         for (name, value) in try #require(node["headers"]).pairs {
             head += "\(name): \(try #require(value.string))\r\n"
         }
-        let content: String = node["body"]?.string ?? ""
+        let content = node["body"]?.string ?? ""
         head += "content-length: \(content.utf8.count)\r\n"
-        let expect: JSONNode = try #require(node["expect"])
+        let expect = try #require(node["expect"])
         return Case(
             name: try #require(node["name"]?.string), path: path, now: try #require(node["now"]?.number).double,
             head: head, content: content, request: try request(Array((head + "\r\n" + content).utf8)),
@@ -66,9 +66,9 @@ struct RequestVectors {
     }
 
     static func request(_ text: [UInt8]) throws -> HTTPRequest {
-        var reader: HTTPRequestReader = .init()
-        let request: HTTPRequest? = try text.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
-            var input: UnsafeRawBufferPointer = bytes
+        var reader = HTTPRequestReader()
+        let request = try text.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+            var input = bytes
             return try reader.next(&input)
         }
         return try #require(request)
@@ -92,7 +92,7 @@ struct RequestVectors {
     }
 
     private var users: [Entity] {
-        let ids: [String: String] = .init(uniqueKeysWithValues: partners.map { ($0.name, $0.known.id) })
+        let ids = [String: String](uniqueKeysWithValues: partners.map { ($0.name, $0.known.id) })
         return root["users"]?.pairs.map { _, node in
             Entity(
                 id: node["entity_id"]?.string ?? "", partner: ids[node["partner"]?.string ?? ""] ?? "",
@@ -102,24 +102,24 @@ struct RequestVectors {
 
     /// The partners and users that the file says exist already, in memory.
     func directory() -> MemoryDirectory {
-        let directory: MemoryDirectory = .init()
+        let directory = MemoryDirectory()
         for (_, known) in partners {
             directory.partners[known.apiKey] = Partner(
                 id: known.id, authKeys: known.authKey.map { [Array($0.utf8)] } ?? [])
         }
-        for user: Entity in users { directory.entities[user.id] = user }
+        for user in users { directory.entities[user.id] = user }
         return directory
     }
 
     /// The same in a store.
     func fill(path: String, key: ServerKey) throws {
-        let admin: PartnerAdmin = try .init(path: path, key: key)
+        let admin = try PartnerAdmin(path: path, key: key)
         for (_, known) in partners {
             try admin.add(id: known.id, apiKey: known.apiKey, authKey: known.authKey, now: 0)
         }
-        let store: PartnerStore = try .init(path: path, key: key)
-        for user: Entity in users {
-            let made: Entity = try store.register(
+        let store = try PartnerStore(path: path, key: key)
+        for user in users {
+            let made = try store.register(
                 partner: user.partner, partnerEntity: user.partnerEntity, email: "a@b", newID: user.id, now: 0)
             try #require(made.id == user.id)
         }
@@ -128,13 +128,13 @@ struct RequestVectors {
     private struct VectorError: Error {}
 
     private static func bytes(of path: String) throws -> [UInt8] {
-        let file: Int32 = open(path, O_RDONLY)
+        let file = open(path, O_RDONLY)
         guard file >= 0 else { throw VectorError() }
         defer { close(file) }
-        var bytes: [UInt8] = []
-        var chunk: [UInt8] = .init(repeating: 0, count: 65_536)
+        var bytes = [UInt8]()
+        var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {
-            let count: Int = Glibc.read(file, &chunk, chunk.count)
+            let count = Glibc.read(file, &chunk, chunk.count)
             guard count > 0 else { return bytes }
             bytes += chunk[..<count]
         }

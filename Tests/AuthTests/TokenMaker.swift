@@ -8,12 +8,12 @@ enum TokenMaker {
     }
 
     static func sign(header: [UInt8], payload: [UInt8], key: [UInt8]) -> String {
-        let signed: String = Base64.encodeURL(header) + "." + Base64.encodeURL(payload)
+        let signed = Base64.encodeURL(header) + "." + Base64.encodeURL(payload)
         return signed + "." + Base64.encodeURL(Hash.hmacSHA512(key: key, Array(signed.utf8)[...]))
     }
 
-    static let loginHeader: String = #"{"alg":"HS512","auth":"v2","typ":"JWT"}"#
-    static let registrationHeader: String = #"{"alg":"HS512","typ":"JWT"}"#
+    static let loginHeader = #"{"alg":"HS512","auth":"v2","typ":"JWT"}"#
+    static let registrationHeader = #"{"alg":"HS512","typ":"JWT"}"#
 
     static func login(
         entity: String, partnerEntity: String, device: String, expiry: String, key: String,

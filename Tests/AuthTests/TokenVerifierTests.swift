@@ -6,10 +6,10 @@ import ThicketPlatform
 /// The rules of partner tokens one by one, from the standards (RFC 7515, 7519, 8725) and our own decisions.
 @Suite("Partner tokens")
 struct TokenVerifierTests {
-    private static let key: String = String(repeating: "k", count: 88)
-    private static let other: String = String(repeating: "o", count: 88)
+    private static let key = String(repeating: "k", count: 88)
+    private static let other = String(repeating: "o", count: 88)
     private static let now: Double = 1_800_000_000
-    private let partner: Partner = .init(id: "12", authKeys: [Array(TokenVerifierTests.key.utf8)])
+    private let partner = Partner(id: "12", authKeys: [Array(TokenVerifierTests.key.utf8)])
 
     private func read(
         _ token: String, _ partner: Partner?, rules: TokenRules = .init()
@@ -27,20 +27,20 @@ struct TokenVerifierTests {
         header: String = TokenMaker.loginHeader, members: [String: String] = [:], without: String = "",
         key: String = key
     ) -> String {
-        var all: [String: String] = [
+        var all = [
             "rezolve_entity_id": #""e1""#, "partner_entity_id": #""p1""#, "device_id": #""d/1+x""#,
             "exp": "1800000900",
         ]
         for (name, value) in members { all[name] = value }
         all[without] = nil
-        let payload: String = all.sorted { $0.key < $1.key }.map { #""\#($0.key)":\#($0.value)"# }.joined(
+        let payload = all.sorted { $0.key < $1.key }.map { #""\#($0.key)":\#($0.value)"# }.joined(
             separator: ",")
         return TokenMaker.sign(header, "{\(payload)}", key: key)
     }
 
     @Test("a good token is read")
     func good() throws {
-        let claims: TokenClaims = try read(token(), partner).get()
+        let claims = try read(token(), partner).get()
         #expect(claims.entity == "e1")
         #expect(claims.partnerEntity == "p1")
         #expect(claims.device == "d/1+x")
@@ -105,18 +105,18 @@ struct TokenVerifierTests {
 
     @Test("T9: either of two live keys signs; a third key, or one of them in another case or with a line end, does not")
     func keys() {
-        let rotating: Partner = .init(id: "12", authKeys: [Array(Self.other.utf8), Array(Self.key.utf8)])
+        let rotating = Partner(id: "12", authKeys: [Array(Self.other.utf8), Array(Self.key.utf8)])
         #expect((try? read(token(), rotating).get()) != nil)
         #expect((try? read(token(key: Self.other), rotating).get()) != nil)
-        for key: String in [Self.key.uppercased(), Self.key + "\n", String(Self.key.dropLast()), "", "third"] {
+        for key in [Self.key.uppercased(), Self.key + "\n", String(Self.key.dropLast()), "", "third"] {
             #expect(throws: TokenRefusal.denied(.signature)) { try read(token(key: key), rotating).get() }
         }
     }
 
     @Test("an unknown partner, a partner without keys and a disabled partner admit no token")
     func partners() {
-        let disabled: Partner = .init(id: "12", authKeys: partner.authKeys, isEnabled: false)
-        for nobody: Partner? in [nil, Partner(id: "12", authKeys: []), disabled] {
+        let disabled = Partner(id: "12", authKeys: partner.authKeys, isEnabled: false)
+        for nobody in [nil, Partner(id: "12", authKeys: []), disabled] {
             #expect(throws: TokenRefusal.denied(.partner)) { try read(token(), nobody).get() }
         }
     }
@@ -124,22 +124,22 @@ struct TokenVerifierTests {
     @Test("T9: nothing of a token is read before its signature is verified")
     func unsigned() {
         // If it were parsed first, the reason would be the header.
-        let token: String = TokenMaker.sign("not JSON", "neither", key: "wrong")
+        let token = TokenMaker.sign("not JSON", "neither", key: "wrong")
         #expect(throws: TokenRefusal.denied(.signature)) { try read(token, partner).get() }
     }
 
     @Test("every bit of the signature counts")
     func flips() throws {
         let good: [Substring] = token().split(separator: ".")
-        let signature: [UInt8] = try #require(Base64.decodeURL(Array(good[2].utf8)[...]))
-        for bit: Int in stride(from: 0, to: 512, by: 7) {
-            var flipped: [UInt8] = signature
+        let signature = try #require(Base64.decodeURL(Array(good[2].utf8)[...]))
+        for bit in stride(from: 0, to: 512, by: 7) {
+            var flipped = signature
             flipped[bit / 8] ^= 1 << (bit % 8)
             #expect(throws: TokenRefusal.denied(.signature)) {
                 try read("\(good[0]).\(good[1]).\(Base64.encodeURL(flipped))", partner).get()
             }
         }
-        for cut: Int in [0, 32, 63] {
+        for cut in [0, 32, 63] {
             #expect(throws: TokenRefusal.denied(.structure)) {
                 try read("\(good[0]).\(good[1]).\(Base64.encodeURL(Array(signature.prefix(cut))))", partner).get()
             }
@@ -148,11 +148,11 @@ struct TokenVerifierTests {
 
     @Test("a token longer than 8 KiB, or nested deeper than 64, is refused")
     func abuse() {
-        let deep: String = String(repeating: "[", count: 2_500) + String(repeating: "]", count: 2_500)
+        let deep = String(repeating: "[", count: 2_500) + String(repeating: "]", count: 2_500)
         #expect(throws: TokenRefusal.denied(.claims)) {
             try read(token(members: ["x": deep]), partner).get()
         }
-        let long: String = token(members: ["x": "\"" + String(repeating: "a", count: 60_000) + "\""])
+        let long = token(members: ["x": "\"" + String(repeating: "a", count: 60_000) + "\""])
         #expect(throws: TokenRefusal.denied(.structure)) { try read(long, partner).get() }
         #expect((try? read(token(members: ["x": nested(63)]), partner).get()) != nil)
         #expect((try? read(token(members: ["x": nested(64)]), partner).get()) == nil)
@@ -168,9 +168,9 @@ struct TokenVerifierTests {
             (-1.0, 0.0, true), (-0.001, 0, true), (0, 0, false), (0.5, 0, false), (119, 120, true), (120, 120, false),
         ])
     func expiry(_ after: Double, _ leeway: Double, _ isLive: Bool) throws {
-        var rules: TokenRules = .init()
+        var rules = TokenRules()
         rules.expiryLeeway = leeway
-        let claims: TokenClaims = try read(token(), partner, rules: rules).get()
+        let claims = try read(token(), partner, rules: rules).get()
         let live: Bool
         do throws(TokenRefusal) {
             try TokenVerifier(rules).expectLive(claims, now: claims.expiry + after)

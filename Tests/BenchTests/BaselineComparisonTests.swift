@@ -57,7 +57,7 @@ struct BaselineComparisonTests {
         #expect(try compared(atLeast, figure("rate", 0.5, goal: "≥ 1", met: false)).isFailure)
     }
 
-    @Test("figures of one side are listed and do not fail")
+    @Test("figures that only one run has are listed and do not fail")
     func missing() throws {
         let baseline = try run([
             line("ping", [figure("old", 1, goal: "≤ 3", met: true), figure("gone", 1, goal: "≤ 3", met: true)]),
@@ -145,7 +145,7 @@ struct BaselineComparisonTests {
     private func files(in folder: String) -> [String] {
         guard let open = opendir(folder) else { return [] }
         defer { closedir(open) }
-        var names: [String] = []
+        var names = [String]()
         while let entry = readdir(open) {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) {
                 String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
@@ -158,7 +158,7 @@ struct BaselineComparisonTests {
     private func bytes(of path: String) throws -> [UInt8] {
         let file = try #require(fopen(path, "r"))
         defer { fclose(file) }
-        var bytes: [UInt8] = []
+        var bytes = [UInt8]()
         var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while case let count = fread(&chunk, 1, chunk.count, file), count > 0 { bytes += chunk[..<count] }
         return bytes

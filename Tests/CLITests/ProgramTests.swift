@@ -6,18 +6,18 @@ import ThicketCommandLine
 /// The declaration of the program, and what it says about itself.
 @Suite("thicket: declaration")
 struct ProgramTests {
-    private static let commands: [Command] = ThicketProgram.program.commands
+    private static let commands = ThicketProgram.program.commands
 
     @Test(
         "every command but version has an example, and every example is a call that can be run",
         arguments: commands.map(\.name))
     func examples(name: String) throws {
-        let command: Command = try #require(ProgramTests.commands.first { $0.name == name })
+        let command = try #require(ProgramTests.commands.first { $0.name == name })
         #expect(!command.examples.isEmpty || name == "version")
-        for example: Example in command.examples {
-            let calls: [[String]] = ShellWords.calls(of: "thicket", in: example.line)
+        for example in command.examples {
+            let calls = ShellWords.calls(of: "thicket", in: example.line)
             #expect(!calls.isEmpty, "no call in: \(example.line)")
-            for words: [String] in calls {
+            for words in calls {
                 guard case .run = ThicketProgram.program.parse(words) else {
                     Issue.record("cannot be run: \(example.line)")
                     continue
@@ -30,8 +30,8 @@ struct ProgramTests {
     func overrides(name: String) throws {
         guard !["jsondiff", "crypto", "version", "lock", "unlock", "verify-release", "verify-history"].contains(name)
         else { return }
-        let command: Command = try #require(ProgramTests.commands.first { $0.name == name })
-        let options: Set<String> = Set(command.options.map(\.name))
+        let command = try #require(ProgramTests.commands.first { $0.name == name })
+        let options = Set(command.options.map(\.name))
         #expect(options.isSuperset(of: ["server", "app", "profile", "ca", "proxy", "timeout"]))
         // Notes open with a password, which a token cannot replace.
         #expect(options.contains("token-file") != name.hasPrefix("onions "))
@@ -39,7 +39,7 @@ struct ProgramTests {
 
     @Test("the help lists every exit code once")
     func exitCodes() {
-        let help: String = ThicketProgram.program.help()
+        let help = ThicketProgram.program.help()
         for (code, meaning) in ExitCode.meanings {
             #expect(help.contains("\(code.number) \(meaning)"), "\(code.number)")
         }
@@ -89,7 +89,7 @@ struct ProgramTests {
             guard case .run(let invocation) = ThicketProgram.program.parse(words) else { throw Unusable() }
             return Call(invocation, ProcessVariables(clear: environment))
         }
-        let environment: [String: String] = ["THICKET_SERVER": "http://e", "THICKET_APP": ""]
+        let environment = ["THICKET_SERVER": "http://e", "THICKET_APP": ""]
         #expect(try call(["ls", "--server", "http://f"], environment).setting("server") == "http://f")
         #expect(try call(["ls"], environment).setting("server") == "http://e")
         #expect(try call(["ls"], environment).setting("app") == nil)
@@ -102,32 +102,32 @@ struct ProgramTests {
 /// The calls of a program in a line of shell, roughly: quotes, pipes, redirections, assignments.
 private enum ShellWords {
     static func calls(of program: String, in line: String) -> [[String]] {
-        var calls: [[String]] = []
-        for part: [String] in words(line).split(separator: "|").map(Array.init) {
-            guard let start: Int = part.firstIndex(of: program) else { continue }
+        var calls = [[String]]()
+        for part in words(line).split(separator: "|").map(Array.init) {
+            guard let start = part.firstIndex(of: program) else { continue }
             calls.append(Array(part[(start + 1)...].prefix { $0 != "<" && $0 != ">" }))
         }
         return calls
     }
 
     private static func words(_ line: String) -> [String] {
-        var words: [String] = []
+        var words = [String]()
         var word: String?
         var quote: Character?
-        for letter: Character in line {
-            if let open: Character = quote {
+        for letter in line {
+            if let open = quote {
                 if letter == open { quote = nil } else { word = (word ?? "") + String(letter) }
             } else if letter == "'" || letter == "\"" {
                 quote = letter
                 word = word ?? ""
             } else if letter == " " {
-                if let done: String = word { words.append(done) }
+                if let done = word { words.append(done) }
                 word = nil
             } else {
                 word = (word ?? "") + String(letter)
             }
         }
-        if let done: String = word { words.append(done) }
+        if let done = word { words.append(done) }
         return words
     }
 }

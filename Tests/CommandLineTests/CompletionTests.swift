@@ -9,7 +9,7 @@ import ThicketProcesses
 struct CompletionTests {
     /// Runs a shell with a script as its argument; returns what it printed.
     private func run(_ shell: String, _ script: String) throws -> String? {
-        let outcome: ChildProcess.Outcome = try ChildProcess.run(["/usr/bin/env", shell, "-c", script])
+        let outcome = try ChildProcess.run(["/usr/bin/env", shell, "-c", script])
         return outcome.code == 0 ? outcome.output : nil
     }
 
@@ -27,13 +27,13 @@ struct CompletionTests {
             (["oak", "completion", "z"], "zsh"),
         ])
     func bash(words: [String], offered: String) throws {
-        let script: String =
+        let script =
             oak.bashCompletion() + """
 
                 COMP_WORDS=(\(words.map { "'\($0)'" }.joined(separator: " "))); COMP_CWORD=\(words.count - 1)
                 _oak; echo "${COMPREPLY[*]}"
                 """
-        let printed: String = try #require(try run("bash", script))
+        let printed = try #require(try run("bash", script))
         let first: [Substring] = printed.split(separator: "\n").first?.split(separator: " ") ?? []
         #expect(offered.split(separator: " ").allSatisfy { (word: Substring) in first.contains(word) }, "\(printed)")
         if !offered.contains("/") { #expect(printed == offered + "\n") }
@@ -55,9 +55,9 @@ struct CompletionTests {
             Issue.record("no script")
             return
         }
-        for command: Command in oak.commands {
-            for word: String in command.words { #expect(script.contains(word)) }
-            for option: Option in command.options { #expect(script.contains(option.name)) }
+        for command in oak.commands {
+            for word in command.words { #expect(script.contains(word)) }
+            for option in command.options { #expect(script.contains(option.name)) }
         }
     }
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ThicketCommandLine
 
-let oak: Program = .init(
+let oak = Program(
     name: "oak", summary: "plants trees", version: "1.2.3",
     commands: [
         Command(
@@ -43,7 +43,7 @@ struct ParsingTests {
             "tree plant Elm --depth 5 -n", "tree plant -nd5 Elm", "tree plant --depth=5 --dry-run Elm",
             "tree plant -n -d 5 -- Elm",
         ] {
-            let call: Invocation = try #require(run(line), "\(line)")
+            let call = try #require(run(line), "\(line)")
             #expect(call.command.name == "tree plant")
             #expect(call.value("depth") == "5", "\(line)")
             #expect(call.flag("dry-run") && !call.flag("quiet"), "\(line)")
@@ -90,7 +90,7 @@ struct ParsingTests {
             ("completion tcsh", "completion needs the shell"),
         ])
     func refusals(line: String, part: String) throws {
-        let text: String = try #require(refusal(line))
+        let text = try #require(refusal(line))
         #expect(text.contains(part), "\(text)")
         #expect(text.hasSuffix("\n"))
     }
@@ -99,7 +99,7 @@ struct ParsingTests {
     func help() throws {
         for line in ["--help", "-h", "help"] { #expect(printed(line)?.contains("Commands:\n") == true) }
         for line in ["tree plant --help", "help tree plant", "tree plant x --depth 5 -h"] {
-            let text: String = try #require(printed(line), "\(line)")
+            let text = try #require(printed(line), "\(line)")
             #expect(text.contains("usage: oak tree plant NAME [OPTIONS]"))
             #expect(text.contains("-d, --depth CM"))
             #expect(text.contains("(default 30)"))
@@ -113,7 +113,7 @@ struct ParsingTests {
 
     @Test("no line of a help text is longer than its width")
     func width() {
-        for command: Command in oak.commands {
+        for command in oak.commands {
             for line: Substring in oak.help(for: command).split(separator: "\n") {
                 #expect(line.count <= Program.helpColumns)
             }
@@ -133,11 +133,11 @@ struct ParsingTests {
 
     @Test("a progress line fits its terminal and says what is left")
     func progress() {
-        let line: String = ProgressBar.line("importing", done: 500, total: 1_000, elapsed: .seconds(2), columns: 80)
+        let line = ProgressBar.line("importing", done: 500, total: 1_000, elapsed: .seconds(2), columns: 80)
         #expect(line.hasPrefix("importing  [####"))
         #expect(line.hasSuffix("]  50 %  500/1000  250/s  3 s left"))
         for columns in [10, 30, 50, 200] {
-            let line: String = ProgressBar.line("work", done: 7, total: 9, elapsed: .seconds(1), columns: columns)
+            let line = ProgressBar.line("work", done: 7, total: 9, elapsed: .seconds(1), columns: columns)
             #expect(line.count < columns)
         }
         #expect(ProgressBar.line("work", done: 7, total: nil, elapsed: .zero, columns: 80) == "work  7")
@@ -150,7 +150,7 @@ struct ParsingTests {
             ("7", 7), ("1", 1), ("90", 90), ("0", nil), ("91", nil), ("x", nil), ("", nil), ("1.5", nil), ("-3", nil),
         ] as [(String, Int?)])
     func numbers(text: String, number: Int?) {
-        let call: Invocation? = run("tree plant A --depth=\(text)")
+        let call = run("tree plant A --depth=\(text)")
         do throws(BadValue) {
             #expect(try call?.number("depth", else: 30, in: 1...90) == number)
         } catch {
@@ -161,7 +161,7 @@ struct ParsingTests {
 
     @Test("values that are not usable numbers are refused as well", arguments: ["nan", "inf", "1e999", "0x", "one"])
     func noNumbers(text: String) {
-        let call: Invocation? = run("tree plant A --depth=\(text)")
+        let call = run("tree plant A --depth=\(text)")
         #expect(throws: BadValue.self) { try call?.number("depth", else: 1.5, in: 0.1...100) }
     }
 

@@ -5,7 +5,7 @@ import ThicketCrypto
 struct CryptoThreadTests {
     @Test("a thread that released what OpenSSL keeps for it may continue, and release it again")
     func release() {
-        var seen: Set<String> = []
+        var seen = Set<String>()
         for _ in 0..<100 {
             seen.insert(RandomBytes.hex(16))
             CryptoThread.release()

@@ -39,19 +39,19 @@ struct MessageKeyTests {
         "a prepared key gives HMAC's code for all lengths of key and message around the blocks, and can be reused"
     )
     func lengths() {
-        var random: SeededRandom = .init(seed: 512)
-        for keyCount: Int in [0, 1, 63, 64, 65, 88, 127, 128, 129, 300] {
-            let bytes: [UInt8] = (0..<keyCount).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+        var random = SeededRandom(seed: 512)
+        for keyCount in [0, 1, 63, 64, 65, 88, 127, 128, 129, 300] {
+            let bytes = (0..<keyCount).map { _ in UInt8(truncatingIfNeeded: random.next()) }
             let (long, short): (MessageKey512, MessageKey256) = (.init(bytes), .init(bytes))
-            let secret: SecretMessageKey256 = .init(SecureBytes(copying: bytes))
-            for count: Int in [0, 1, 55, 56, 63, 64, 111, 112, 127, 128, 129, 255, 256, 1_000] {
-                let message: [UInt8] = (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
-                let code: [UInt8] = Hash.hmacSHA512(key: bytes, message[...])
+            let secret = SecretMessageKey256(SecureBytes(copying: bytes))
+            for count in [0, 1, 55, 56, 63, 64, 111, 112, 127, 128, 129, 255, 256, 1_000] {
+                let message = (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+                let code = Hash.hmacSHA512(key: bytes, message[...])
                 #expect(long.code(of: message[...]) == code)
                 #expect(long.isCode(code, of: message[...]))
                 #expect(!long.isCode(Array(code.dropLast()), of: message[...]))
                 #expect(short.code(of: message) == Hash.hmacSHA256(key: bytes, message))
-                var room: [UInt8] = .init(repeating: 0, count: 32)
+                var room = [UInt8](repeating: 0, count: 32)
                 room.withUnsafeMutableBytes { room in message.withUnsafeBytes { secret.write($0, into: room) } }
                 #expect(room == short.code(of: message))
             }
@@ -60,11 +60,11 @@ struct MessageKeyTests {
 
     @Test("every bit of a code counts")
     func bits() {
-        let key: MessageKey512 = .init(Array("key".utf8))
+        let key = MessageKey512(Array("key".utf8))
         let message: [UInt8] = Array("message".utf8)
-        let code: [UInt8] = key.code(of: message[...])
-        for bit: Int in 0..<512 {
-            var other: [UInt8] = code
+        let code = key.code(of: message[...])
+        for bit in 0..<512 {
+            var other = code
             other[bit / 8] ^= 1 << UInt8(bit % 8)
             #expect(!key.isCode(other, of: message[...]))
         }

@@ -18,19 +18,19 @@ struct PrimitiveTests {
 
     @Test("HMAC-SHA-256 (RFC 4231, test case 2)")
     func hmac() {
-        let tag: [UInt8] = Hash.hmacSHA256(key: Array("Jefe".utf8), Array("what do ya want for nothing?".utf8))
+        let tag = Hash.hmacSHA256(key: Array("Jefe".utf8), Array("what do ya want for nothing?".utf8))
         #expect(Hex.encode(tag) == "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843")
     }
 
     @Test("AES-128 of one block (FIPS 197, appendix C.1), and back")
     func aes() throws {
-        let key: [UInt8] = try #require(Hex.decode("000102030405060708090a0b0c0d0e0f"))
-        let clear: [UInt8] = try #require(Hex.decode("00112233445566778899aabbccddeeff"))
-        let cipher: AESBlock = AESBlock(key: key)
-        let sealed: [UInt8] = cipher.encrypt(clear)
+        let key = try #require(Hex.decode("000102030405060708090a0b0c0d0e0f"))
+        let clear = try #require(Hex.decode("00112233445566778899aabbccddeeff"))
+        let cipher = AESBlock(key: key)
+        let sealed = cipher.encrypt(clear)
         #expect(Hex.encode(sealed) == "69c4e0d86a7b0430d8cdb78070b4c55a")
         #expect(cipher.decrypt(sealed) == clear)
-        let numbers: (high: UInt64, low: UInt64) = cipher.encrypt(0x0011_2233_4455_6677, 0x8899_aabb_ccdd_eeff)
+        let numbers = cipher.encrypt(0x0011_2233_4455_6677, 0x8899_aabb_ccdd_eeff)
         #expect(numbers == (0x69c4_e0d8_6a7b_0430, 0xd8cd_b780_70b4_c55a))
     }
 

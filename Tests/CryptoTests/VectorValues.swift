@@ -19,7 +19,7 @@ extension JSONValue {
     func int(_ name: String) throws -> Int { Int(try #require(self[name]?.intValue, "no number '\(name)'")) }
     /// A whole number of 64 bits without a sign.
     func unsigned(_ name: String) throws -> UInt64 {
-        let number: JSONValue = try #require(self[name])
+        let number = try #require(self[name])
         return try #require(UInt64(number.serializedText), "no number '\(name)'")
     }
 }

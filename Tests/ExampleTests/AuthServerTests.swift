@@ -5,26 +5,26 @@ import ThicketClient
 import ThicketProcesses
 import ThicketProtocol
 
-/// The auth servers of `Examples/auth-server`, as they stand there, with a real thicketd and a session of the library.
+/// The auth servers of `Examples/auth-server`, unchanged, with a real thicketd and a session of the library.
 @Suite("Examples: auth servers", .blocking, .serialized, .timeLimit(.minutes(15)))
 struct AuthServerTests {
-    private static let folder: String =
+    private static let folder =
         #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/")
         + "/Examples/auth-server/"
-    private static let hasPyJWT: Bool = works(["/usr/bin/python3", "-c", "import jwt"])
-    private static let hasTools: Bool = works(["/bin/sh", "-c", "command -v curl && command -v openssl"])
-    /// Seconds that the first token lives, by the clock of the machine: its end is seen.
-    private static let lifetime: String = "2"
-    /// The others, and those of registrations, outlive any machine's slowness.
-    private static let longLifetime: String = "900"
+    private static let hasPyJWT = works(["/usr/bin/python3", "-c", "import jwt"])
+    private static let hasTools = works(["/bin/sh", "-c", "command -v curl && command -v openssl"])
+    /// Lifetime of the first token in seconds, by the clock of the machine: the test sees its end.
+    private static let lifetime = "2"
+    /// Lifetime of the other tokens and of registrations: enough for any slow machine.
+    private static let longLifetime = "900"
 
     private static func works(_ words: [String]) -> Bool { (try? ChildProcess.run(words))?.code == 0 }
 
     @Test(
-        "Python with PyJWT: registered, logged in, synced, expired, renewed, logged out",
+        "Python with PyJWT: a user registers, logs in, syncs, renews an expired token and logs out",
         .enabled(if: hasPyJWT, "PyJWT is missing: apt install python3-jwt, or ./dev setup --tests"))
     func python() async throws {
-        let bench: Bench = try .init()
+        let bench = try Bench()
         let servers: [ChildProcess] = try [Self.lifetime, Self.longLifetime].map {
             try .init(
                 ["/usr/bin/python3", Self.folder + "auth_server.py"],
@@ -35,15 +35,15 @@ struct AuthServerTests {
         }
         let ports: [UInt16] = try servers.map { try #require(UInt16(try $0.firstLine())) }
         let login: @Sendable (UInt16, String, String) throws -> JSONObject = { port, device, password in
-            let answer: String = try PlainHTTP.post(
+            let answer = try PlainHTTP.post(
                 port, "/login", #"{"user":"ada@example.com","password":"\#(password)","device_id":"\#(device)"}"#)
-            guard answer.hasPrefix("HTTP/1.0 200"), let body: Substring = answer.split(separator: "\r\n\r\n").last,
-                let object: JSONObject = try JSONValue(parsing: Array(body.utf8)).objectValue
+            guard answer.hasPrefix("HTTP/1.0 200"), let body = answer.split(separator: "\r\n\r\n").last,
+                let object = try JSONValue(parsing: Array(body.utf8)).objectValue
             else { throw TokenDenied() }
             return object
         }
         #expect(throws: TokenDenied.self) { try login(ports[0], "d", "wrong horse") }
-        let app: ThicketApp = try bench.app()
+        let app = try bench.app()
         let first: JSONObject = try login(ports[0], app.deviceId, "correct horse")
         try await Self.exercise(
             app, entity: try #require(first["entity_id"]?.stringValue),
@@ -58,44 +58,44 @@ struct AuthServerTests {
     }
 
     @Test(
-        "shell with openssl: registered, logged in, synced, expired, renewed, logged out",
+        "shell with openssl: a user registers, logs in, syncs, renews an expired token and logs out",
         .enabled(if: hasTools, "curl or openssl is missing: ./dev setup --tests"))
     func shell() async throws {
-        let bench: Bench = try .init()
+        let bench = try Bench()
         try bench.write("auth.key", bench.authKey + "\n")
-        let variables: [String: String] = [
+        let variables = [
             "THICKET_URL": bench.address, "PARTNER_API_KEY": bench.apiKey,
             "PARTNER_AUTH_KEY_FILE": bench.folder.path + "/auth.key",
         ]
         let run: @Sendable ([String], String) throws -> String = { words, seconds in
-            let outcome: ChildProcess.Outcome = try ChildProcess.run(
+            let outcome = try ChildProcess.run(
                 [Self.folder + "auth.sh"] + words,
                 variables: variables.merging(["TOKEN_SECONDS": seconds]) { _, new in new })
             guard outcome.code == 0 else { throw ProcessError("auth.sh: \(outcome)") }
             return String(outcome.output.prefix { $0 != "\n" })
         }
-        let entity: String = try run(["register", "bob@example.com"], Self.longLifetime)
+        let entity = try run(["register", "bob@example.com"], Self.longLifetime)
         #expect(try run(["register", "bob@example.com"], Self.longLifetime) == entity, "the same user again")
         #expect(throws: ProcessError.self) { try run(["register", #"bo"b"#], Self.longLifetime) }
-        let app: ThicketApp = try bench.app()
-        let first: String = try run(["login", "bob@example.com", entity, app.deviceId], Self.lifetime)
+        let app = try bench.app()
+        let first = try run(["login", "bob@example.com", entity, app.deviceId], Self.lifetime)
         try await Self.exercise(app, entity: entity, token: first) { request in
             try run(["login", "bob@example.com", request.entityId, request.deviceId], Self.longLifetime)
         }
     }
 
     @Test(
-        "thicket with tokens of a partner's own server: keys made, opened elsewhere by passphrase, words and pairing; the token opens nothing",
+        "a partner's token opens no keys; thicket makes them, and passphrase, words or pairing open them elsewhere",
         .enabled(if: hasTools, "curl or openssl is missing: ./dev setup --tests"))
     func commands() throws {
-        let bench: Bench = try .init()
+        let bench = try Bench()
         try bench.write("auth.key", bench.authKey + "\n")
-        let signer: [String: String] = [
+        let signer = [
             "THICKET_URL": bench.address, "PARTNER_API_KEY": bench.apiKey,
             "PARTNER_AUTH_KEY_FILE": bench.folder.path + "/auth.key", "TOKEN_SECONDS": Self.longLifetime,
         ]
         func sign(_ words: [String]) throws -> String {
-            let outcome: ChildProcess.Outcome = try ChildProcess.run(
+            let outcome = try ChildProcess.run(
                 [Self.folder + "auth.sh"] + words, variables: signer)
             guard outcome.code == 0 else { throw ProcessError("auth.sh: \(outcome)") }
             return String(outcome.output.prefix { $0 != "\n" })
@@ -104,11 +104,11 @@ struct AuthServerTests {
             try ChildProcess.run([Programs.thicket] + words, variables: bench.variables(home, more))
         }
         func good(_ words: [String], _ home: String, _ more: [String: String] = [:]) throws -> String {
-            let outcome: ChildProcess.Outcome = try run(words, home, more)
+            let outcome = try run(words, home, more)
             guard outcome.code == 0 else { throw ProcessError("\(words): \(outcome)") }
             return outcome.output
         }
-        let entity: String = try sign(["register", "bob@example.com"])
+        let entity = try sign(["register", "bob@example.com"])
         func logIn(_ home: String) throws {
             try bench.write(home + ".token", try sign(["login", "bob@example.com", entity, "machine-" + home]) + "\n")
             _ = try good(
@@ -118,22 +118,22 @@ struct AuthServerTests {
                     bench.apiKey, "--token-file", bench.folder.path + "/" + home + ".token",
                 ], home)
         }
-        for home: String in ["one", "two", "three", "four"] { try logIn(home) }
-        let passphrase: [String: String] = ["THICKET_CONTENT_PASSPHRASE": "canary-passphrase"]
+        for home in ["one", "two", "three", "four"] { try logIn(home) }
+        let passphrase = ["THICKET_CONTENT_PASSPHRASE": "canary-passphrase"]
         #expect(try run(["keys"], "two", passphrase).code == 3, "a token brings no keys")
         #expect(try good(["keys", "--make"], "one", passphrase).contains("made the account's keys"))
         #expect(try run(["keys"], "two", ["THICKET_CONTENT_PASSPHRASE": "guess"]).code == 6)
         #expect(try good(["keys"], "two", passphrase).contains("open here"))
-        let words: String = try good(["words"], "one")
+        let words = try good(["words"], "one")
         #expect(try good(["words"], "two") == words)
-        let list: String = words.split { $0 == " " || $0 == "\n" }.filter { !$0.hasSuffix(".") }.joined(separator: " ")
+        let list = words.split { $0 == " " || $0 == "\n" }.filter { !$0.hasSuffix(".") }.joined(separator: " ")
         try bench.write("words", list)
         #expect(try good(["keys", "--words-file", bench.folder.path + "/words"], "three").contains("open here"))
         #expect(try good(["verify", "--words-file", bench.folder.path + "/words"], "three").contains("verified"))
-        let new: ChildProcess = try .init([Programs.thicket, "pair", "--yes"], variables: bench.variables("four", [:]))
+        let new = try ChildProcess([Programs.thicket, "pair", "--yes"], variables: bench.variables("four", [:]))
         let code: Substring = try #require(try new.firstLine().split(separator: " ").last)
         _ = try good(["pair", String(code)], "one")
-        let paired: ChildProcess.Outcome = try new.finish()
+        let paired = try new.finish()
         #expect(paired.code == 0 && paired.output.contains("open here"), "\(paired)")
         #expect(try good(["words"], "four") == words)
         // Another passphrase, and notes that the keys seal.
@@ -141,38 +141,39 @@ struct AuthServerTests {
         try logIn("five")
         #expect(try run(["keys"], "five", passphrase).code == 6)
         _ = try good(["keys"], "five", ["THICKET_CONTENT_PASSPHRASE": "another"])
-        let made: ChildProcess.Outcome = try ChildProcess.run(
+        let made = try ChildProcess.run(
             [Programs.thicket, "onions", "new"], input: "canary-note\ntext", variables: bench.variables("one", [:]))
         #expect(made.code == 0, "\(made)")
         #expect(try good(["onions", "list"], "five").contains("canary-note"))
         #expect(try good(["audit"], "five").contains("sealed under your content passphrase"))
-        // Other words: the machine that missed it is told, and gets them by the passphrase, or by the new words without one.
-        let another: [String: String] = ["THICKET_CONTENT_PASSPHRASE": "another"]
+        // Other words: a machine that missed the change reports it, and gets them by the passphrase, or opens by the
+        // new words without it.
+        let another = ["THICKET_CONTENT_PASSPHRASE": "another"]
         #expect(try run(["words", "--renew"], "one", passphrase).code == 6, "the passphrase from before")
-        let renewed: String = try good(["words", "--renew"], "one", another)
+        let renewed = try good(["words", "--renew"], "one", another)
         #expect(renewed != words)
         #expect(try good(["words"], "one") == renewed)
-        let stale: ChildProcess.Outcome = try run(["words"], "five")
+        let stale = try run(["words"], "five")
         #expect(stale.code == 4 && stale.output.isEmpty && stale.errors.contains("thicket keys"), "\(stale)")
         #expect(try run(["keys", "--words-file", bench.folder.path + "/words"], "five").code == 4, "the old words")
         #expect(try run(["keys"], "five", passphrase).code == 6)
         #expect(try good(["keys"], "five", another).contains("open here"))
         #expect(try good(["words"], "five") == renewed)
-        let fresh: String = renewed.split { $0 == " " || $0 == "\n" }.filter { !$0.hasSuffix(".") }
+        let fresh = renewed.split { $0 == " " || $0 == "\n" }.filter { !$0.hasSuffix(".") }
             .joined(separator: " ")
         try bench.write("fresh", fresh)
         #expect(try good(["keys", "--words-file", bench.folder.path + "/fresh"], "two").contains("open here"))
         #expect(try good(["onions", "list"], "two").contains("canary-note"))
-        for canary: String in ["canary-passphrase", "canary-note"] {
-            let search: ChildProcess.Outcome = try ChildProcess.run(
+        for canary in ["canary-passphrase", "canary-note"] {
+            let search = try ChildProcess.run(
                 ["/bin/grep", "-rqaF", canary, bench.folder.path + "/data"])
             #expect(search.code == 1, "\(canary)")
         }
-        let guest: ChildProcess.Outcome = try run(["account", "delete"], "one", ["THICKET_PASSWORD": "x"])
+        let guest = try run(["account", "delete"], "one", ["THICKET_PASSWORD": "x"])
         #expect(guest.code == 2, "the account is the partner's: \(guest)")
     }
 
-    /// What an app does: syncs, lives through the end of its token, signs out.
+    /// Acts as an app: syncs, outlives the end of its token, signs out.
     private static func exercise(
         _ app: ThicketApp, entity: String, token: String,
         renewing renew: @escaping @Sendable (TokenRequest) throws -> String
@@ -182,10 +183,10 @@ struct AuthServerTests {
             func token(for request: TokenRequest) async throws -> String { try renew(request) }
         }
         #expect(!entity.isEmpty && token.split(separator: ".").count == 3)
-        let session: ClientSession = try await app.createSession(
+        let session = try await app.createSession(
             accessToken: token, entityId: entity, partnerId: "1000", tokens: Source(renew: renew))
-        var events: AsyncStream<SessionEvent>.Iterator = await session.events.makeAsyncIterator()
-        let notes: Bucket = try await session.bucket("notes")
+        var events = await session.events.makeAsyncIterator()
+        let notes = try await session.bucket("notes")
         try await notes.set("a", to: ["n": 1])
         try await notes.waitUntilSynced(timeout: .seconds(120))
         #expect(await events.next() == .expired)
@@ -198,17 +199,17 @@ struct AuthServerTests {
         await session.close()
     }
 
-    /// A real thicketd with a partner and an app of its own.
+    /// A real thicketd with one partner and its app.
     private final class Bench {
-        let folder: TemporaryFolder = .init("example")
+        let folder = TemporaryFolder("example")
         let daemon: Daemon
         let apiKey: String
         let authKey: String
 
         init() throws {
-            let data: String = folder.path + "/data"
+            let data = folder.path + "/data"
             mkdir(data, 0o700)
-            let output: String = try Daemon.command(data, ["partner", "create"], succeeding: true).output
+            let output = try Daemon.command(data, ["partner", "create"], succeeding: true).output
             func key(_ name: String) throws -> String {
                 let line: Substring? = output.split(separator: "\n").first { $0.hasPrefix(name) }
                 return String(try #require(line?.split(separator: " ").last, "\(output)"))
@@ -229,7 +230,7 @@ struct AuthServerTests {
         }
 
         func write(_ name: String, _ text: String) throws {
-            let file: Int32 = open(folder.path + "/" + name, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+            let file = open(folder.path + "/" + name, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
             guard file >= 0 else { throw ProcessError("cannot write \(name)") }
             defer { close(file) }
             _ = Glibc.write(file, text, text.utf8.count)

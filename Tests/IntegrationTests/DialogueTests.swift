@@ -9,10 +9,10 @@ import ThicketTestServer
 struct DialogueTests {
     @Test("the whole dialogue of the public description", arguments: StoreKind.allCases)
     func dialogue(kind: StoreKind) throws {
-        let store: TestStore = try TestStore(kind)
-        let server: TestServer = try TestServer(store: store.store)
+        let store = try TestStore(kind)
+        let server = try TestServer(store: store.store)
         defer { server.stop() }
-        let client: TestClient = try server.client()
+        let client = try server.client()
         #expect(try client.ask("h:0") == "h:1")
         #expect(
             try client.ask(#"0:init:{"api":1,"client_id":"android-1.0","token":"no","app_id":"app","name":"notes"}"#)
@@ -23,17 +23,17 @@ struct DialogueTests {
                 #"0:init:{"clientid":"c1","api":"1.1","token":"ann-token","app_id":"app","name":"notes","#
                     + #""library":"simperium-android","version":"1.0","cmd":"i::::500"}"#)
                 == "0:auth:ann@example.com")
-        let empty: String = try client.receive()
+        let empty = try client.receive()
         #expect(empty.hasPrefix(#"0:i:{"current":""#) && empty.hasSuffix(#"","index":[]}"#))
-        let start: String = try #require(empty.field("current"))
+        let start = try #require(empty.field("current"))
         #expect(try client.ask("0:cv:\(start)") == "0:c:[]")
 
-        let other: TestClient = try server.client("c2", command: "cv:\(start)")
+        let other = try server.client("c2", command: "cv:\(start)")
         #expect(try other.receive() == "0:c:[]")
         try client.send(edit("one", "x1", to: "hello world"))
-        let change: String = try client.receive()
+        let change = try client.receive()
         #expect(try other.receive() == change)
-        let cv: String = try #require(change.field("cv"))
+        let cv = try #require(change.field("cv"))
         #expect(
             change
                 == #"0:c:[{"clientid":"c1","cv":"\#(cv)","id":"one","o":"M","v":{"t":{"o":"+","v":"hello world"}},"#
@@ -47,20 +47,20 @@ struct DialogueTests {
         #expect(try other.ask("0:what") == "0:?")
     }
 
-    @Test("every code is provoked over the wire, and the connection goes on", arguments: StoreKind.allCases)
+    @Test("every error code is provoked over the wire, and the connection stays open", arguments: StoreKind.allCases)
     func codes(kind: StoreKind) throws {
-        let store: TestStore = try TestStore(kind)
-        let server: TestServer = try TestServer(store: store.store) { config in
+        let store = try TestStore(kind)
+        let server = try TestServer(store: store.store) { config in
             config.limits.documentBytesMax = 2_000
             config.limits.bucketsPerUserMax = 1
         }
         defer { server.stop() }
-        let client: TestClient = try server.client("c")
-        for change: String in [edit("k", "a1", to: "a"), edit("k", "a2", sv: 1, to: "b"), edit("gone", "a3", to: "x")] {
+        let client = try server.client("c")
+        for change in [edit("k", "a1", to: "a"), edit("k", "a2", sv: 1, to: "b"), edit("gone", "a3", to: "x")] {
             #expect(try client.ask(change).contains("\"cv\""))
         }
         #expect(try client.ask(removal("gone", "a4")).contains("\"o\":\"-\""))
-        let long: String = String(repeating: "x", count: 3_000)
+        let long = String(repeating: "x", count: 3_000)
         let table: [(change: String, ccid: String, code: Int)] = [
             (#"{"id":"bad key","o":"M","ccid":"e1","v":{}}"#, "e1", 400),
             (#"{"id":"new","o":"M","ccid":"e2","sv":1,"v":{"t":{"o":"r","v":1}}}"#, "e2", 404),
@@ -71,16 +71,16 @@ struct DialogueTests {
             (#"{"id":"k","o":"M","ccid":"e6","sv":"2","v":{"t":{"o":"d","v":"-9"}}}"#, "e6", 440),
         ]
         for (change, ccid, code) in table {
-            let answer: String = try client.ask("0:c:\(change)")
+            let answer = try client.ask("0:c:\(change)")
             #expect(answer.hasSuffix(#""error":\#(code),"ccids":["\#(ccid)"]}]"#), "\(answer)")
         }
-        let second: String = try client.ask(
+        let second = try client.ask(
             #"1:init:{"api":"1.1","clientid":"c","token":"ann-token","app_id":"app","name":"second"}"#)
         #expect(second == #"1:auth:{"msg":"Bucket limit reached","code":500}"#)
         #expect(
             try client.ask(#"1:init:{"api":"1.1","clientid":"c","app_id":"app","name":"notes"}"#)
                 == #"1:auth:{"msg":"Token malformed","code":400}"#)
-        let reader: TestClient = try server.client("r", token: "read-token")
+        let reader = try server.client("r", token: "read-token")
         #expect(
             try reader.ask(edit("k", "e7", sv: 2, to: "z"))
                 == #"0:c:[{"clientid":"r","id":"k","error":401,"ccids":["e7"]}]"#)
@@ -89,13 +89,13 @@ struct DialogueTests {
 
     @Test("a store that cannot commit answers 503, is not ready, and recovers by itself")
     func unavailable() throws {
-        let broken: Flag = .init()
+        let broken = Flag()
         let store: MemoryStore = try .forTests(faults: { _ in
             broken.isSet ? .fail(StoreError(.full, "a test")) : .none
         })
-        let server: TestServer = try TestServer(store: store)
+        let server = try TestServer(store: store)
         defer { server.stop() }
-        let client: TestClient = try server.client("c")
+        let client = try server.client("c")
         #expect(try client.ask(edit("k", "x1", to: "a")).contains("\"ev\":1"))
         #expect(try TestClient.http(port: server.port, get("/health/ready")).hasPrefix("HTTP/1.1 200"))
         broken.set(true)
@@ -109,54 +109,54 @@ struct DialogueTests {
         #expect(try TestClient.http(port: server.port, get("/health/ready")).hasPrefix("HTTP/1.1 200"))
     }
 
-    @Test("readiness comes back without anybody sending a change")
+    @Test("readiness returns without a change from a client")
     func readyAgain() throws {
-        let broken: Flag = .init()
+        let broken = Flag()
         let store: MemoryStore = try .forTests(faults: { _ in
             broken.isSet ? .fail(StoreError(.io, "a test")) : .none
         })
-        let server: TestServer = try TestServer(store: store)
+        let server = try TestServer(store: store)
         defer { server.stop() }
-        let client: TestClient = try server.client("c")
+        let client = try server.client("c")
         broken.set(true)
         #expect(try client.ask(edit("k", "x1", to: "a")).contains("503"))
         broken.set(false)
         #expect(waitUntil { server.health.isReady })
     }
 
-    @Test("after a restart a change that was sent again is known: 409", arguments: StoreKind.allCases)
+    @Test("a change that is sent again after a restart is 409", arguments: StoreKind.allCases)
     func restart(kind: StoreKind) throws {
-        let store: TestStore = try TestStore(kind)
-        var server: TestServer = try TestServer(store: store.store)
-        let first: TestClient = try server.client("c")
-        let ack: String = try first.ask(edit("k", "x1", to: "a"))
-        let cv: String = try #require(ack.field("cv"))
+        let store = try TestStore(kind)
+        var server = try TestServer(store: store.store)
+        let first = try server.client("c")
+        let ack = try first.ask(edit("k", "x1", to: "a"))
+        let cv = try #require(ack.field("cv"))
         server.abort()
         try store.reopen()
         server = try TestServer(store: store.store)
         defer { server.stop() }
-        let again: TestClient = try server.client("c")
+        let again = try server.client("c")
         #expect(try again.ask("0:cv:\(cv)") == "0:c:[]")
         #expect(
             try again.ask(edit("k", "x1", to: "a")) == #"0:c:[{"clientid":"c","id":"k","error":409,"ccids":["x1"]}]"#)
         #expect(try again.ask("0:e:k.1") == "0:e:k.1\n{\"data\":{\"t\":\"a\"}}")
     }
 
-    @Test("a stopping server acknowledges what it took, says 1001 and ends")
+    @Test("a stopping server acknowledges accepted changes, closes with 1001 and ends")
     func stop() throws {
         let store: MemoryStore = try .forTests()
-        let server: TestServer = try TestServer(store: store)
-        let clients: [TestClient] = try (0..<3).map { try server.client("c\($0)") }
-        for client: TestClient in clients { #expect(try client.ask(edit("k", "x", to: "a")).contains("\"ccids\"")) }
+        let server = try TestServer(store: store)
+        let clients = try (0..<3).map { try server.client("c\($0)") }
+        for client in clients { #expect(try client.ask(edit("k", "x", to: "a")).contains("\"ccids\"")) }
         server.handle.stop()
-        for client: TestClient in clients { #expect(try client.end() == .goingAway) }
+        for client in clients { #expect(try client.end() == .goingAway) }
         server.stop()
         #expect(throws: (any Error).self) { try server.client() }
     }
 
     @Test("paths: health, metrics, and a JSON 404 for the rest")
     func paths() throws {
-        let server: TestServer = try TestServer(store: MemoryStore.forTests())
+        let server = try TestServer(store: MemoryStore.forTests())
         defer { server.stop() }
         #expect(waitUntil { server.health.isReady })
         let table: [(request: String, status: Int, contains: String)] = [
@@ -170,27 +170,27 @@ struct DialogueTests {
             ("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", 405, "allow"),
         ]
         for (request, status, contains) in table {
-            let answer: String = try TestClient.http(port: server.port, request)
+            let answer = try TestClient.http(port: server.port, request)
             #expect(answer.hasPrefix("HTTP/1.1 \(status) ") && answer.contains(contains), "\(request): \(answer)")
         }
     }
 
-    @Test("clients are asked for their state through the server's handle")
+    @Test("the server's handle asks clients for their state")
     func ask() throws {
-        let server: TestServer = try TestServer(store: MemoryStore.forTests())
+        let server = try TestServer(store: MemoryStore.forTests())
         defer { server.stop() }
-        let client: TestClient = try server.client("c")
-        let replies: BlockingQueue<RemoteReply> = .init(bound: 10)
-        let question: RemoteQuestion = .init(
+        let client = try server.client("c")
+        let replies = BlockingQueue<RemoteReply>(bound: 10)
+        let question = RemoteQuestion(
             bucket: BucketID(
                 app: try AppID("app"), user: try UserID("ann@example.com"), name: try BucketName("notes")),
             kind: .index, seconds: 10)
-        let cancel: @Sendable () -> Void = server.handle.ask(question) { replies.add($0) }
+        let cancel = server.handle.ask(question) { replies.add($0) }
         #expect(try client.receive() == "0:index")
         try client.send(#"0:index:{"current":"x","index":[{"id":"k","v":3}],"pending":[]}"#)
-        var told: [RemoteReply] = []
-        let deadline: Duration = SystemClock.steadyTime() + .seconds(120)
-        for _: Int in 0..<2 where told.count < 2 { told += replies.takeAll(until: deadline) }
+        var told = [RemoteReply]()
+        let deadline = SystemClock.steadyTime() + .seconds(120)
+        for _ in 0..<2 where told.count < 2 { told += replies.takeAll(until: deadline) }
         try #require(told.count >= 2)
         #expect(told.first == .asked(1))
         guard case .answer("c", let json) = told[1] else {

@@ -12,7 +12,7 @@ enum StoreKind: CaseIterable, Sendable {
     case sqlite
 }
 
-/// A store with the tests' tokens; a file in a folder of its own that goes when the test is over.
+/// A store with the tests' tokens; a file in its own folder, which is removed with the test.
 final class TestStore {
     private(set) var store: any Store
     private let folder: String?
@@ -23,7 +23,7 @@ final class TestStore {
             store = try MemoryStore.forTests()
             folder = nil
         case .sqlite:
-            let folder: String = try TemporaryFolder.make()
+            let folder = try TemporaryFolder.make()
             self.folder = folder
             store = try SQLiteStore(path: "\(folder)/thicket.db")
             try Self.addTokens("\(folder)/thicket.db")
@@ -35,10 +35,10 @@ final class TestStore {
     }
 
     private static func addTokens(_ path: String) throws {
-        let admin: StoreAdmin = try StoreAdmin(path: path)
-        let app: AppID = try AppID("app")
+        let admin = try StoreAdmin(path: path)
+        let app = try AppID("app")
         _ = try admin.createApp(app, now: 0)
-        let tokens: [ImportedToken] = try [
+        let tokens = try [
             ("ann-token", "ann@example.com", false), ("bob-token", "bob@example.com", false),
             ("read-token", "ann@example.com", true),
         ].map { (token: String, user: String, isReadOnly: Bool) in
@@ -49,14 +49,14 @@ final class TestStore {
 
     /// A key of the app's administrators.
     func addAdminKey() throws -> String {
-        let app: AppID = try AppID("app")
+        let app = try AppID("app")
         if let folder { return try StoreAdmin(path: "\(folder)/thicket.db").addKey(of: app, isAdmin: true, now: 0) }
-        let key: String = "0123456789abcdef"
+        let key = "0123456789abcdef"
         (store as? MemoryStore)?.addAdminKey(app, hash: Hash.sha256(Array(key.utf8)))
         return key
     }
 
-    /// As the next process does.
+    /// Opens the store as the next process does.
     func reopen() throws {
         if let folder { store = try SQLiteStore(path: "\(folder)/thicket.db") }
     }
@@ -64,14 +64,14 @@ final class TestStore {
 
 enum TemporaryFolder {
     static func make() throws -> String {
-        let base: String = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-        var template: [CChar] = Array("\(base)/thicket-test-XXXXXX".utf8CString)
+        let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(base)/thicket-test-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw TestFailure("no temporary folder") }
         return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     static func remove(_ folder: String) {
-        for name: String in ["thicket.db", "thicket.db-wal", "thicket.db-shm"] { unlink("\(folder)/\(name)") }
+        for name in ["thicket.db", "thicket.db-wal", "thicket.db-shm"] { unlink("\(folder)/\(name)") }
         rmdir(folder)
     }
 }
@@ -83,7 +83,7 @@ struct TestFailure: Error, CustomStringConvertible {
 
 /// A flag that several threads see.
 final class Flag: Sendable {
-    private let value: Atomic<Bool> = .init(false)
+    private let value = Atomic<Bool>(false)
     var isSet: Bool { value.load(ordering: .sequentiallyConsistent) }
     func set(_ isSet: Bool) { value.store(isSet, ordering: .sequentiallyConsistent) }
 }
@@ -97,24 +97,24 @@ func waitUntil(_ isTrue: () -> Bool) -> Bool {
     return isTrue()
 }
 
-/// Runs `body` on a thread of its own for each number and gives the results in order.
+/// Runs `body` on its own thread for each number and returns the results in order.
 func inParallel<Value: Sendable>(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Value) throws -> [Value] {
-    let results: Mutex<[Int: Result<Value, any Error>]> = .init([:])
-    let threads: [OwnThread] = (0..<count).map { (number: Int) in
+    let results = Mutex<[Int: Result<Value, any Error>]>([:])
+    let threads = (0..<count).map { (number: Int) in
         OwnThread("test-\(number)") {
-            let result: Result<Value, any Error> = .init { try body(number) }
+            let result = Result<Value, any Error> { try body(number) }
             results.withLock { $0[number] = result }
         }
     }
-    for thread: OwnThread in threads { thread.join() }
-    let all: [Int: Result<Value, any Error>] = results.withLock { $0 }
+    for thread in threads { thread.join() }
+    let all = results.withLock { $0 }
     return try (0..<count).compactMap { try all[$0]?.get() }
 }
 
 /// A change that makes or edits a text field, as clients send it.
 func edit(_ key: String, _ ccid: String, sv: Int? = nil, to value: String) -> String {
-    let source: String = sv.map { ",\"sv\":\($0)" } ?? ""
-    let operation: String = sv == nil ? "+" : "r"
+    let source = sv.map { ",\"sv\":\($0)" } ?? ""
+    let operation = sv == nil ? "+" : "r"
     return "0:c:{\"id\":\"\(key)\",\"o\":\"M\",\"ccid\":\"\(ccid)\"\(source),"
         + "\"v\":{\"t\":{\"o\":\"\(operation)\",\"v\":\"\(value)\"}}}"
 }
@@ -130,7 +130,7 @@ extension String {
     /// The values of all string fields of that name.
     func fields(_ name: String) -> [String] {
         ranges(of: "\"\(name)\":\"").compactMap { (range: Range<String.Index>) in
-            let rest: Substring = self[range.upperBound...]
+            let rest = self[range.upperBound...]
             return rest.firstIndex(of: "\"").map { String(rest[..<$0]) }
         }
     }
@@ -138,7 +138,7 @@ extension String {
     /// The ccids of a `c:` message, in order.
     var ccids: [String] {
         ranges(of: "\"ccids\":[\"").compactMap { (range: Range<String.Index>) in
-            let rest: Substring = self[range.upperBound...]
+            let rest = self[range.upperBound...]
             return rest.firstIndex(of: "\"").map { String(rest[..<$0]) }
         }
     }

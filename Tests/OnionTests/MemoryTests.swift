@@ -12,7 +12,7 @@ struct MemoryTests {
     private static func letters(_ count: Int) -> SecureBytes {
         SecureBytes(count: count) { room in
             RandomBytes.fill(room)
-            for place: Int in 0..<count { room[place] = UInt8(ascii: "a") + room[place] % 26 }
+            for place in 0..<count { room[place] = UInt8(ascii: "a") + room[place] % 26 }
         }
     }
 
@@ -23,13 +23,13 @@ struct MemoryTests {
         let (password, secret, title): (SecureBytes, SecureBytes, SecureBytes) = (
             letters(24), .random(32), letters(30)
         )
-        let account: OnionAccount = try server.account()
-        let old: Vault = try await account.signUp(username: letters(20), password: password)
-        let vault: Vault = try await Vault(
+        let account = try server.account()
+        let old = try await account.signUp(username: letters(20), password: password)
+        let vault = try await Vault(
             old.session, keys: NoteKeys(user: old.user, password: password, vaultSecret: secret))
         _ = await old.wipe()
-        let text: NoteText = .init(title: title, info: letters(100))
-        let id: String = try await vault.create(text)
+        let text = NoteText(title: title, info: letters(100))
+        let id = try await vault.create(text)
         _ = try await vault.read(id)
         _ = try await vault.sealedCopy(of: id)
         return (vault, [needle(password), needle(secret), needle(title)])
@@ -37,12 +37,12 @@ struct MemoryTests {
 
     @Test("T3: password, vault secret and texts are in memory until the session ends, and nowhere in it afterwards")
     func wiped() async throws {
-        let server: NotesServer = try .init()
-        let (vault, needles): (Vault, [MemoryScan.Needle]) = try await Self.begin(server)
-        let before: [Int] = try #require(MemoryScan.hits(of: needles, in: getpid()), "our own memory can be read")
+        let server = try NotesServer()
+        let (vault, needles) = try await Self.begin(server)
+        let before = try #require(MemoryScan.hits(of: needles, in: getpid()), "our own memory can be read")
         #expect(before.allSatisfy { $0 > 0 }, "\(before)")
         await vault.end()
-        let after: [Int]? = MemoryScan.hits(of: needles, in: getpid())
+        let after = MemoryScan.hits(of: needles, in: getpid())
         #expect(after == [0, 0, 0])
     }
 }

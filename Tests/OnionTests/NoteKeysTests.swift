@@ -15,7 +15,7 @@ struct NoteKeysTests {
     private static func open(
         _ object: JSONObject, _ keys: NoteKeys, _ field: NoteField = .title, consents: Bool = false
     ) throws(OnionError) -> String {
-        let text: SecureBytes = try keys.open(field, of: StoredNote(id: "note-é", object: object), consents: consents)
+        let text = try keys.open(field, of: StoredNote(id: "note-é", object: object), consents: consents)
         return text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
     }
 
@@ -28,21 +28,21 @@ struct NoteKeysTests {
         }
     }
 
-    private static let hasVectors: Bool = Vectors.has("onions")
+    private static let hasVectors = Vectors.has("onions")
 
     @Test(
         "every published note opens as it is stored, and with line ends and other foreign characters around its text",
         .enabled(if: hasVectors, "needs the onions vectors"))
     func published() throws {
-        let cases: [JSONValue] = try Vectors.json("onions/messages.json").list("cases")
+        let cases = try Vectors.json("onions/messages.json").list("cases")
         #expect(cases.count == 48)
-        for each: JSONValue in cases {
+        for each in cases {
             var object: JSONObject = [
                 "onionTitle": .string(try each.text("stored_text")),
                 "iterations": .number(JSONNumber(Int64(try each.int("iterations")))),
             ]
             object["onionVersion"] = each["onionVersion"].flatMap { $0 == .null ? nil : $0 }
-            let keys: NoteKeys = Self.keys(try each.text("password"))
+            let keys = Self.keys(try each.text("password"))
             #expect(try Self.open(object, keys) == each.text("plaintext"))
             object["onionTitle"] = .string(" \t" + (try each.text("stored_text")) + "\u{FEFF}-_\r\n")
             #expect(try Self.open(object, keys) == each.text("plaintext"))
@@ -53,9 +53,9 @@ struct NoteKeysTests {
         "T5: every published message that must fail is unreadable",
         .enabled(if: hasVectors, "needs the onions vectors"))
     func mustFail() throws {
-        let cases: [JSONValue] = try Vectors.json("onions/messages.json").list("must_fail")
+        let cases = try Vectors.json("onions/messages.json").list("must_fail")
         #expect(cases.count == 18)
-        for each: JSONValue in cases {
+        for each in cases {
             let object: JSONObject = [
                 "onionTitle": .string(Base64.encode(try each.hex("message_hex"))),
                 "iterations": .number(JSONNumber(Int64(try each.int("iterations")))),
@@ -67,25 +67,25 @@ struct NoteKeysTests {
 
     @Test("every published note of version 3 opens", .enabled(if: hasVectors, "needs the onions vectors"))
     func version3() throws {
-        for each: JSONValue in try #require(Vectors.json("onions/notes-v3.json").arrayValue) {
+        for each in try #require(Vectors.json("onions/notes-v3.json").arrayValue) {
             let object: JSONObject = [
                 try each.text("field"): .string(try each.text("stored")), "onionVersion": .number(JSONNumber(3)),
             ]
             let field: NoteField = try each.text("field") == "onionTitle" ? .title : .info
-            let keys: NoteKeys = Self.keys(nil, vault: SecureBytes(copying: try each.hex("vault_secret")))
+            let keys = Self.keys(nil, vault: SecureBytes(copying: try each.hex("vault_secret")))
             #expect(try Self.open(object, keys, field) == each.text("text"))
         }
     }
 
     @Test("a sealed note opens again in each format, and the longest texts fit the server's limits")
     func roundTrips() throws {
-        let keys: NoteKeys = Self.keys(vault: .random(32))
-        let longest: NoteText = note(String(repeating: "日", count: 30), String(repeating: "日", count: 2_500))
+        let keys = Self.keys(vault: .random(32))
+        let longest = note(String(repeating: "日", count: 30), String(repeating: "日", count: 2_500))
         for format: NoteFormat in [.first, .second, .sealed] {
-            for text: NoteText in [note("", ""), note("t", "é日😀\r\n"), longest] {
-                var object: JSONObject = try keys.seal(text, id: "note-é", format, rounds: 1)
+            for text in [note("", ""), note("t", "é日😀\r\n"), longest] {
+                var object = try keys.seal(text, id: "note-é", format, rounds: 1)
                 #expect(NoteFormat(object["onionVersion"]) == format)
-                for field: NoteField in NoteField.allCases {
+                for field in NoteField.allCases {
                     #expect(try Self.open(object, keys, field) == String(decoding: text[field].bytes, as: UTF8.self))
                     #expect((object[field.member]?.stringValue?.utf8.count ?? .max) <= field.lettersMax)
                 }
@@ -94,11 +94,11 @@ struct NoteKeysTests {
                 if format != .sealed { Self.expectUnreadable(object, keys, "other rounds") }
             }
         }
-        let over: NoteText = note(String(repeating: "x", count: 31))
+        let over = note(String(repeating: "x", count: 31))
         #expect(throws: OnionError.tooLong(.title, units: 31)) {
             _ = try keys.seal(over, id: "n", .second, rounds: 1)
         }
-        let emoji: NoteText = note("", String(repeating: "😀", count: 1_251))
+        let emoji = note("", String(repeating: "😀", count: 1_251))
         #expect(throws: OnionError.tooLong(.info, units: 2_502)) {
             _ = try keys.seal(emoji, id: "n", .sealed, rounds: 1)
         }
@@ -106,15 +106,15 @@ struct NoteKeysTests {
 
     @Test("T5: every flipped byte of a note is refused, in each format")
     func flipped() throws {
-        let keys: NoteKeys = Self.keys(vault: .random(32))
+        let keys = Self.keys(vault: .random(32))
         for format: NoteFormat in [.first, .second, .sealed] {
-            var object: JSONObject = try keys.seal(note("x"), id: "note-é", format, rounds: 1)
-            let stored: String = try #require(object["onionTitle"]?.stringValue)
+            var object = try keys.seal(note("x"), id: "note-é", format, rounds: 1)
+            let stored = try #require(object["onionTitle"]?.stringValue)
             let letters: [UInt8] = stored.utf8.filter { $0 > 0x20 }
-            let message: [UInt8] = try #require(
+            let message = try #require(
                 format == .sealed ? Base64.decodeURL(letters[...]) : Base64.decode(letters[...]))
             for place: Int in message.indices {
-                var changed: [UInt8] = message
+                var changed = message
                 changed[place] ^= 1 << UInt8(place % 8)
                 object["onionTitle"] = .string(
                     format == .sealed ? Base64.encodeURL(changed) : Base64.encode(changed))
@@ -125,13 +125,13 @@ struct NoteKeysTests {
 
     @Test("T6: a swap of title and text, or of two notes' titles, fails in the sealed format and opens in the second")
     func swapped() throws {
-        let keys: NoteKeys = Self.keys(vault: .random(32))
+        let keys = Self.keys(vault: .random(32))
         for format: NoteFormat in [.second, .sealed] {
-            let one: JSONObject = try keys.seal(note("title", "text"), id: "note-é", format, rounds: 1)
-            let other: JSONObject = try keys.seal(note("other", "text"), id: "other", format, rounds: 1)
-            var swapped: JSONObject = one
+            let one = try keys.seal(note("title", "text"), id: "note-é", format, rounds: 1)
+            let other = try keys.seal(note("other", "text"), id: "other", format, rounds: 1)
+            var swapped = one
             (swapped["onionTitle"], swapped["onionInfo"]) = (one["onionInfo"], one["onionTitle"])
-            var moved: JSONObject = one
+            var moved = one
             moved["onionTitle"] = other["onionTitle"]
             if format == .sealed {
                 Self.expectUnreadable(swapped, keys, "title and text")
@@ -147,7 +147,7 @@ struct NoteKeysTests {
         "T7: a number of rounds that no client uses makes the note unreadable, before any round is done",
         arguments: ["2147483648", "0", "-1", "1.5", #""x""#, "10000001", "1e400", "null", "true", "[]"])
     func bombs(rounds: String) throws {
-        var object: JSONObject = try Self.keys().seal(note("x"), id: "note-é", .second, rounds: 1)
+        var object = try Self.keys().seal(note("x"), id: "note-é", .second, rounds: 1)
         object["iterations"] = try JSONValue(parsing: Array(rounds.utf8))
         Self.expectUnreadable(object, Self.keys(), rounds)
         #expect(Onion(StoredNote(id: "n", object: object)).rounds == nil)
@@ -155,9 +155,9 @@ struct NoteKeysTests {
 
     @Test("T7: more than a million rounds need the user's consent; 1.0 is accepted as a number of rounds")
     func consent() throws {
-        var object: JSONObject = try Self.keys().seal(note("x"), id: "note-é", .second, rounds: 1)
+        var object = try Self.keys().seal(note("x"), id: "note-é", .second, rounds: 1)
         object["iterations"] = .number(JSONNumber(1_000_001))
-        let onion: Onion = .init(StoredNote(id: "n", object: object))
+        let onion = Onion(StoredNote(id: "n", object: object))
         #expect(onion.needsConsent)
         #expect(throws: OnionError.needsConsent(rounds: 1_000_001)) { _ = try Self.open(object, Self.keys()) }
         object["iterations"] = try JSONValue(parsing: Array("1.0".utf8))
@@ -171,22 +171,22 @@ struct NoteKeysTests {
 
     @Test("an unknown version, a damaged text and a missing key are unreadable, never an empty note")
     func unknown() throws {
-        let keys: NoteKeys = Self.keys()
-        let good: JSONObject = try keys.seal(note("x"), id: "note-é", .second, rounds: 1)
-        for version: String in ["4", "3.5", #""2""#, "3", "{}"] {
-            var object: JSONObject = good
+        let keys = Self.keys()
+        let good = try keys.seal(note("x"), id: "note-é", .second, rounds: 1)
+        for version in ["4", "3.5", #""2""#, "3", "{}"] {
+            var object = good
             object["onionVersion"] = try JSONValue(parsing: Array(version.utf8))
             Self.expectUnreadable(object, keys, "version \(version)")
         }
         for value: JSONValue in [.null, .string(""), .string("===="), .number(JSONNumber(1))] {
-            var object: JSONObject = good
+            var object = good
             object["onionTitle"] = value
             Self.expectUnreadable(object, keys, "\(value)")
         }
         Self.expectUnreadable(good, Self.keys(nil), "no password")
         // Bytes that are not UTF-8: a save would write other bytes.
-        var object: JSONObject = good
-        let message: [UInt8] = try RNCryptor.seal(
+        var object = good
+        let message = try RNCryptor.seal(
             SecureBytes(copying: [0xFF, 0xFE]), password: secret("PASSWORD"), .init(.sha1, rounds: 1))
         object["onionTitle"] = .string(Base64.encode(message))
         Self.expectUnreadable(object, keys, "no UTF-8")

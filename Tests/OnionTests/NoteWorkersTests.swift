@@ -38,10 +38,10 @@ struct NoteWorkersTests {
     @Test("as many jobs run at once as there are threads, more than the pool of all tasks has, and never more")
     func atOnce() async {
         // Far more than the machine has cores: on the shared pool they would wait for each other for ever.
-        let count: Int = 64
+        let count = 64
         let (workers, gate, tally): (NoteWorkers, Gate, Tally) = (.init(count: count), .init(count), .init())
         await withTaskGroup { group in
-            for _: Int in 0..<count * 2 {
+            for _ in 0..<count * 2 {
                 group.addTask {
                     await workers.run {
                         tally.begin()
@@ -57,8 +57,8 @@ struct NoteWorkersTests {
     @Test("a single thread runs 20 jobs one after the other and returns each job's own answer")
     func inOrder() async {
         let (workers, tally): (NoteWorkers, Tally) = (.init(count: 1), .init())
-        for number: Int in 0..<20 {
-            let answer: Int = await workers.run {
+        for number in 0..<20 {
+            let answer = await workers.run {
                 tally.begin()
                 defer { tally.end() }
                 return number * 2
@@ -69,7 +69,7 @@ struct NoteWorkersTests {
     }
 
     private final class Flag: Sendable {
-        private let state: Atomic<Bool> = Atomic(false)
+        private let state = Atomic(false)
         var isSet: Bool { state.load(ordering: .acquiring) }
         func set() { state.store(true, ordering: .releasing) }
     }
@@ -87,9 +87,9 @@ struct NoteWorkersTests {
         }
         // The job runs now and continues at the next barrier.
         await NoteWorkers(count: 1).run { gate.wait() }
-        let settling: Task<Bool, Never> = Task {
+        let settling = Task {
             await workers.settle()
-            let wasDone: Bool = isDone.isSet
+            let wasDone = isDone.isSet
             isSettled.set()
             return wasDone
         }

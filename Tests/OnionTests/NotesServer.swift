@@ -9,18 +9,18 @@ import ThicketTestServer
 
 /// A real server on a real store with a notes app, whose operator is the test.
 final class NotesServer: Sendable {
-    static let app: String = "onions"
-    private let folder: String = "/tmp/thicket-onions-\(getpid())-\(RandomBytes.hex(6))"
+    static let app = "onions"
+    private let folder = "/tmp/thicket-onions-\(getpid())-\(RandomBytes.hex(6))"
     let server: TestServer
     let apiKey: String
 
     init(notes: AppNotes = .on, versions: String = "none") throws {
         mkdir(folder, 0o700)
-        let path: String = folder + "/thicket.db"
-        let store: SQLiteStore = try .init(path: path)
+        let path = folder + "/thicket.db"
+        let store = try SQLiteStore(path: path)
         let key: ServerKey = try .load(folder + "/key")
-        let operators: StoreAdmin = try .init(path: path)
-        let app: AppID = try .init(Self.app)
+        let operators = try StoreAdmin(path: path)
+        let app = try AppID(Self.app)
         try operators.createApp(app, now: 0)
         try operators.setPasswords(.notes, of: app)
         try operators.setNotes(notes, of: app)
@@ -36,7 +36,7 @@ final class NotesServer: Sendable {
 
     deinit {
         server.stop()
-        for name: String in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] { remove(folder + name) }
+        for name in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] { remove(folder + name) }
     }
 
     /// The operator's access while the server runs.
@@ -61,11 +61,11 @@ final class NotesServer: Sendable {
     /// Every byte of the server's database and its write-ahead log.
     func stored() -> [UInt8] {
         ["/thicket.db", "/thicket.db-wal"].flatMap { name -> [UInt8] in
-            guard let file: UnsafeMutablePointer<FILE> = fopen(folder + name, "r") else { return [] }
+            guard let file = fopen(folder + name, "r") else { return [] }
             defer { fclose(file) }
-            var bytes: [UInt8] = []
-            var chunk: [UInt8] = .init(repeating: 0, count: 1 << 16)
-            while case let count:Int = fread(&chunk, 1, chunk.count, file), count > 0 { bytes += chunk[..<count] }
+            var bytes = [UInt8]()
+            var chunk = [UInt8](repeating: 0, count: 1 << 16)
+            while case let count = fread(&chunk, 1, chunk.count, file), count > 0 { bytes += chunk[..<count] }
             return bytes
         }
     }
@@ -76,13 +76,13 @@ func note(_ title: String, _ info: String = "") -> NoteText { NoteText(title: se
 
 extension [UInt8] {
     func holds(_ part: [UInt8]) -> Bool {
-        guard let first: UInt8 = part.first, count >= part.count else { return false }
+        guard let first = part.first, count >= part.count else { return false }
         return withUnsafeBytes { whole in
             part.withUnsafeBytes { part in
-                guard let start: UnsafeRawPointer = whole.baseAddress, let wanted: UnsafeRawPointer = part.baseAddress
+                guard let start = whole.baseAddress, let wanted = part.baseAddress
                 else { return false }
-                var place: Int = 0
-                while let found: UnsafeMutableRawPointer = memchr(
+                var place = 0
+                while let found = memchr(
                     start + place, Int32(first), whole.count - part.count - place + 1)
                 {
                     if memcmp(found, wanted, part.count) == 0 { return true }

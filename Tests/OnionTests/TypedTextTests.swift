@@ -8,7 +8,7 @@ import ThicketTestSupport
 struct TypedTextTests {
     @Test("typed text is inserted at the cursor, and the part that does not fit is dropped")
     func cursor() {
-        var text: TypedText = .init("abef", unitsMax: 6)
+        var text = TypedText("abef", unitsMax: 6)
         text.move(to: 2)
         #expect(text.insert("cdXY") == 2)
         #expect(text.text == "abcdef" && text.cursor == 4)
@@ -18,9 +18,9 @@ struct TypedTextTests {
 
     @Test("selected text counts as removed when the limit is checked")
     func selection() {
-        var text: TypedText = .init("abcdef", unitsMax: 6)
+        var text = TypedText("abcdef", unitsMax: 6)
         text.move(to: 1)
-        for _: Int in 0..<3 { text.moveRight(selects: true) }
+        for _ in 0..<3 { text.moveRight(selects: true) }
         #expect(text.selection == 1..<4)
         #expect(text.insert("12345") == 2)
         #expect(text.text == "a123ef" && text.cursor == 4 && text.anchor == nil)
@@ -38,7 +38,7 @@ struct TypedTextTests {
             ("🇫", 6, "🇷🇫🇷", "🇫🇷"), ("e", 2, "\u{301}x", "e\u{301}"), ("e", 2, "\u{301}\u{302}", "e"),
         ] as [(String, Int, String, String)])
     func characters(start: String, unitsMax: Int, typed: String, result: String) {
-        var text: TypedText = .init(start, unitsMax: unitsMax)
+        var text = TypedText(start, unitsMax: unitsMax)
         text.insert(typed)
         #expect(Array(text.text.utf8) == Array(result.utf8))
     }
@@ -51,16 +51,16 @@ struct TypedTextTests {
             ("ab", 3, "😀\u{200D}😀c", "abc"),
         ] as [(String, Int, String, String)])
     func typedInParts(start: String, unitsMax: Int, typed: String, result: String) {
-        var text: TypedText = .init(start, unitsMax: unitsMax)
-        var dropped: Int = 0
-        for scalar: Unicode.Scalar in typed.unicodeScalars { dropped += text.type(scalar) }
+        var text = TypedText(start, unitsMax: unitsMax)
+        var dropped = 0
+        for scalar in typed.unicodeScalars { dropped += text.type(scalar) }
         #expect(Array(text.text.utf8) == Array(result.utf8), "\(text.text)")
         #expect(text.units == start.utf16.count + typed.utf16.count - dropped && text.cursor == text.units)
     }
 
     @Test("only the character that is being typed is taken back: after another key an existing letter stays")
     func begunBefore() {
-        var text: TypedText = .init(unitsMax: 1)
+        var text = TypedText(unitsMax: 1)
         text.type("e")
         text.moveLeft()
         text.moveRight()
@@ -72,7 +72,7 @@ struct TypedTextTests {
 
     @Test("deleting is always allowed, also in a text that is too long")
     func deleting() {
-        var text: TypedText = .init("abcdef", unitsMax: 3)
+        var text = TypedText("abcdef", unitsMax: 3)
         #expect(text.insert("x") == 1)
         text.deleteBackward()
         #expect(text.text == "abcde")
@@ -89,7 +89,7 @@ struct TypedTextTests {
 
     @Test("deleting removes a whole character")
     func wholes() {
-        var text: TypedText = .init("x👨‍👩‍👧‍👦e\u{301}", unitsMax: 30)
+        var text = TypedText("x👨‍👩‍👧‍👦e\u{301}", unitsMax: 30)
         text.deleteBackward()
         #expect(text.text == "x👨‍👩‍👧‍👦")
         text.moveLeft()
@@ -102,12 +102,12 @@ struct TypedTextTests {
         "a published text fits if it has at most 30 UTF-16 units",
         .enabled(if: Vectors.has("onions"), "needs the onions vectors"))
     func published() throws {
-        let cases: [JSONValue] = try Vectors.json("onions/limits.json").list("cases")
+        let cases = try Vectors.json("onions/limits.json").list("cases")
         #expect(!cases.isEmpty)
-        for each: JSONValue in cases {
-            let (whole, units): (String, Int) = (try each.text("text"), try each.int("utf16"))
-            var text: TypedText = .init(unitsMax: NoteField.title.unitsMax)
-            let dropped: Int = text.insert(whole)
+        for each in cases {
+            let (whole, units) = (try each.text("text"), try each.int("utf16"))
+            var text = TypedText(unitsMax: NoteField.title.unitsMax)
+            let dropped = text.insert(whole)
             #expect((dropped == 0) == (units <= 30) && text.units + dropped == units)
         }
     }
@@ -116,15 +116,15 @@ struct TypedTextTests {
         "after any operation the text keeps its limit, the cursor is between characters and the drop count is exact"
     )
     func anything() {
-        let seed: UInt64 = getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: .min ... .max)
-        var random: SeededRandom = .init(seed: seed)
-        let pieces: [String] = [
+        let seed = getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: .min ... .max)
+        var random = SeededRandom(seed: seed)
+        let pieces = [
             "a", "é", "e\u{301}", "\u{301}", "日", "😀", "👨‍👩‍👧‍👦", "\u{200D}", "🇫", "🇷", "\r\n", "\n", "ab c",
         ]
-        for _: Int in 0..<300 {
-            var text: TypedText = .init(unitsMax: Int.random(in: 0...30, using: &random))
-            for _: Int in 0..<40 {
-                let before: TypedText = text
+        for _ in 0..<300 {
+            var text = TypedText(unitsMax: Int.random(in: 0...30, using: &random))
+            for _ in 0..<40 {
+                let before = text
                 switch Int.random(in: 0..<8, using: &random) {
                 case 0: text.deleteBackward()
                 case 1: text.deleteForward()
@@ -132,15 +132,15 @@ struct TypedTextTests {
                 case 3: text.moveRight(selects: Bool.random(using: &random))
                 case 4: text.move(to: Int.random(in: -2...32, using: &random), selects: Bool.random(using: &random))
                 case 5:
-                    let scalar: Unicode.Scalar =
+                    let scalar =
                         pieces.randomElement(using: &random)?.unicodeScalars.randomElement(using: &random) ?? "x"
-                    let dropped: Int = text.type(scalar)
+                    let dropped = text.type(scalar)
                     #expect(
                         text.units == before.units - before.selection.count + scalar.utf16.count - dropped,
                         "seed \(seed)")
                 default:
-                    let typed: String = pieces.randomElement(using: &random) ?? "x"
-                    let dropped: Int = text.insert(typed)
+                    let typed = pieces.randomElement(using: &random) ?? "x"
+                    let dropped = text.insert(typed)
                     #expect(
                         text.units == before.units - before.selection.count + typed.utf16.count - dropped,
                         "seed \(seed)")
@@ -148,7 +148,7 @@ struct TypedTextTests {
                 #expect(text.units <= text.unitsMax, "seed \(seed)")
                 var places: Set<Int> = [0]
                 var sum: Int = 0
-                for character: Character in text.text {
+                for character in text.text {
                     sum += character.utf16.count
                     places.insert(sum)
                 }

@@ -6,15 +6,15 @@ import ThicketProtocol
 /// `thicketd bucket mode`, beside a running server and without one.
 @Suite("thicketd bucket mode", .blocking)
 struct BucketModeTests {
-    private let folder: TemporaryFolder = .init("modes")
+    private let folder = TemporaryFolder("modes")
 
     private func run(_ words: String...) throws -> ChildProcess.Outcome { try Daemon.command(folder.path, words) }
 
-    /// The number with which a clear object is refused; nil if it is taken.
+    /// The code with which a clear object is refused; nil if it is accepted.
     private func write(_ key: String, _ socket: WireSocket) throws -> Int? {
         socket.send(#"0:c:{"clientid":"c","id":"\#(key)","o":"M","ccid":"\#(key)","v":{"t":{"o":"+","v":"clear"}}}"#)
         return try socket.next { (message: ServerMessage) -> Int?? in
-            guard case .channel(0, .changes(let events)) = message, let event: ChangeEvent = events.first else {
+            guard case .channel(0, .changes(let events)) = message, let event = events.first else {
                 return nil
             }
             if case .refused(let refusal) = event { return refusal.error }
@@ -22,24 +22,24 @@ struct BucketModeTests {
         }
     }
 
-    @Test("a running server follows at once, and tells who has a bucket open; a bucket in use is left alone")
+    @Test("a running server applies a mode at once and notifies its clients; a bucket in use is left unchanged")
     func beside() throws {
-        let token: String = try Daemon.token(folder.path, app: "notes", user: "ann")
-        let server: Daemon = try .init(folder: folder.path)
+        let token = try Daemon.token(folder.path, app: "notes", user: "ann")
+        let server = try Daemon(folder: folder.path)
         let (used, new): (WireSocket, WireSocket) = (
             try .init(port: server.port, app: "notes"), try .init(port: server.port, app: "notes")
         )
         try used.open("used", app: "notes", token: token, clientID: "c")
         try new.open("new", app: "notes", token: token, clientID: "c")
         #expect(try write("k", used) == nil)
-        let refused: ChildProcess.Outcome = try run("bucket", "mode", "notes", "used", "sealed")
+        let refused = try run("bucket", "mode", "notes", "used", "sealed")
         #expect(refused.code == 1 && refused.output.isEmpty, "\(refused)")
         #expect(refused.errors.contains("1 user has objects in the bucket used") && refused.errors.contains("Nothing"))
         #expect(try write("k2", used) == nil)
-        let set: ChildProcess.Outcome = try run("bucket", "mode", "notes", "new", "sealed")
+        let set = try run("bucket", "mode", "notes", "new", "sealed")
         #expect(
             set.code == 0 && set.output == "buckets named new of the app notes are sealed, for all users\n", "\(set)")
-        let told: JSONValue = try new.next { (message: ServerMessage) -> JSONValue? in
+        let told = try new.next { (message: ServerMessage) -> JSONValue? in
             if case .channel(0, .options(let options)) = message { options } else { nil }
         }
         #expect(told == ["mode": "sealed"])
@@ -48,19 +48,19 @@ struct BucketModeTests {
             try run("bucket", "mode", "notes", "new").output == "new buckets: sealed\nexisting: 0 open, 0 sealed\n"
         )
         #expect(try run("check").code == 0)
-        let outcome: ChildProcess.Outcome = try server.terminate()
+        let outcome = try server.terminate()
         #expect(outcome.errors.contains("admin.bucket_mode") && !outcome.errors.contains("clear"))
     }
 
-    @Test("without a server it works on the folder; what cannot be meant is refused with what to do")
+    @Test("without a server the command works on the folder; invalid words are refused with the reason")
     func alone() throws {
-        let token: String = try Daemon.token(folder.path, app: "notes", user: "ann")
+        let token = try Daemon.token(folder.path, app: "notes", user: "ann")
         #expect(try run("bucket", "mode", "notes", "note", "sealed").code == 0)
         #expect(
             try run("bucket", "mode", "notes", "other").output == "new buckets: open\nexisting: 0 open, 0 sealed\n"
         )
-        let server: Daemon = try .init(folder: folder.path)
-        let socket: WireSocket = try .init(port: server.port, app: "notes")
+        let server = try Daemon(folder: folder.path)
+        let socket = try WireSocket(port: server.port, app: "notes")
         try socket.open("note", app: "notes", token: token, clientID: "c")
         #expect(try write("k", socket) == 400)
         #expect(try server.terminate().code == 0)

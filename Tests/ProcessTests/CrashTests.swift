@@ -7,19 +7,19 @@ import ThicketProcesses
 struct CrashTests {
     @Test("three kills under load lose no acknowledged change, apply none twice, and leave the data sound")
     func kills() throws {
-        var settings: CrashTest.Settings = .init()
+        var settings = CrashTest.Settings()
         settings.seed = UInt64.random(in: 0...UInt64.max)
         settings.keptChanges = 100
-        let result: CrashTest.Result = try CrashTest(settings).run()
+        let result = try CrashTest(settings).run()
         #expect(result.faults.isEmpty, "seed \(settings.seed): \(result.faults.prefix(10))")
         #expect(result.lost == 0)
         #expect(result.rounds == 3 && result.acknowledged > 50, "\(result.summary)")
         #expect(result.backupsBegun == 3)
     }
 
-    @Test("many rounds in which something has never happened prove nothing of it")
+    @Test("many rounds in which an event never happened are reported as no proof of it")
     func unproven() {
-        var result: CrashTest.Result = .init()
+        var result = CrashTest.Result()
         (result.rounds, result.acknowledged) = (100, 1_000)
         #expect(CrashTest.unproven(result).count == 4)
         (result.backups, result.cut, result.segments, result.foundBefore) = (1, 1, 1, 1)
@@ -30,16 +30,16 @@ struct CrashTests {
         #expect(CrashTest.unproven(result).isEmpty, "a few rounds may miss something")
     }
 
-    @Test("a disk that forgets what was synced is found out")
+    @Test("a disk that forgets synced data is detected")
     func forgetfulDisk() {
-        var settings: CrashTest.Settings = .init()
+        var settings = CrashTest.Settings()
         settings.rounds = 2
         settings.afterCrash = { (folder: String) in
             unlink(folder + "/thicket.db-wal")
             unlink(folder + "/thicket.db-shm")
         }
         do {
-            let result: CrashTest.Result = try CrashTest(settings).run()
+            let result = try CrashTest(settings).run()
             #expect(result.lost > 0, "\(result.summary)")
         } catch {
             #expect(error.description.contains("the server does not know its own cv"), "\(error)")

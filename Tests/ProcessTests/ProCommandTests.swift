@@ -6,18 +6,18 @@ import ThicketSQLite
 
 @testable import ThicketServer
 
-/// `thicketd account pro` for users of partners, who have no account here.
+/// `thicketd account pro` for users of partners, which have no account on this server.
 @Suite("Commands about partners' users", .blocking)
 struct ProCommandTests {
-    private let folder: TemporaryFolder = .init("pro")
+    private let folder = TemporaryFolder("pro")
 
     init() throws {
-        for words: [String] in [
+        for words in [
             ["partner", "create"], ["app", "create", "onions", "--partner", "1000"], ["app", "notes", "onions", "on"],
             ["partner", "create"], ["app", "create", "other", "--partner", "1001"], ["app", "create", "alone"],
         ] { #expect(try Daemon.command(folder.path, words).code == 0, "\(words)") }
-        // As a registration leaves them: 'two' calls itself, at its partner, as another is called here.
-        for (id, name, partner): (String, String, String) in [
+        // As a registration leaves them: the partner's name for e-3 is the id of another user on this server.
+        for (id, name, partner) in [
             ("e-1", "ann", "1000"), ("e-2", "bob", "1000"), ("e-3", "e-1", "1000"), ("e-4", "ann", "1001"),
         ] {
             try Database(path: path).execute(
@@ -35,15 +35,15 @@ struct ProCommandTests {
     }
 
     private func rule(_ user: String) throws -> NoteRule {
-        let store: SQLiteStore = try .init(path: path)
+        let store = try SQLiteStore(path: path)
         return try store.makeWriter().noteRule(
             of: BucketID(app: try AppID("onions"), user: try UserID(user), name: try BucketName("onions")))
     }
 
-    @Test("a partner's user is Pro by the partner's id or by ours, in that app alone, and no longer when it ends")
+    @Test("a partner's user is Pro by the partner's id or by ours, in that app alone, until its Pro ends")
     func users() throws {
         #expect(try rule("e-2") == .free)
-        let made: ChildProcess.Outcome = try pro("bob", "--partner", "--receipt", "r-1")
+        let made = try pro("bob", "--partner", "--receipt", "r-1")
         #expect(made.code == 0 && made.output == "the user e-2 is Pro\n", "\(made)")
         #expect(try rule("e-2") == .pro && rule("e-1") == .free)
         #expect(try pro("e-2", "--partner", "--end").output == "the user e-2 is no longer Pro\n")
@@ -53,17 +53,17 @@ struct ProCommandTests {
     }
 
     @Test(
-        "nobody is guessed at: a name that means two users, nobody's name, an app without a partner, a missing --partner"
+        "an ambiguous name, an unknown name, an app without a partner and a missing --partner are refused"
     )
     func refused() throws {
-        let two: ChildProcess.Outcome = try pro("e-1", "--partner")
+        let two = try pro("e-1", "--partner")
         #expect(two.code == 1 && two.errors.contains("another's id here") && two.errors.contains("nothing was changed"))
         #expect(try rule("e-1") == .free && rule("e-3") == .free)
         #expect(try pro("ann", "--partner").output == "the user e-1 is Pro\n", "by the other id")
-        let nobody: ChildProcess.Outcome = try pro("zoe", "--partner")
+        let nobody = try pro("zoe", "--partner")
         #expect(nobody.code == 1 && nobody.errors.contains("no partner with a user zoe"), "\(nobody)")
         #expect(try pro("ann", "--partner", app: "alone").code == 1)
-        let bare: ChildProcess.Outcome = try pro("bob")
+        let bare = try pro("bob")
         #expect(bare.code == 1 && bare.errors.contains("--partner searches"), "\(bare)")
         #expect(try pro("bob", "--partner", "--end", "--receipt", "x").code == 2)
         #expect(try rule("e-2") == .free)

@@ -6,21 +6,21 @@ import ThicketProcesses
 /// The published client library of SockJS, as Debian packages it, in a real browser against a real server.
 @Suite("sockjs-client in a browser", .blocking)
 struct SockJSClientTests {
-    /// Where Debian's package `node-sockjs-client` puts it.
-    private static let library: String = "/usr/share/nodejs/sockjs-client/dist/sockjs.js"
-    /// From a page of the server's own origin.
-    private static let own: [String] = [
+    /// The path in Debian's package `node-sockjs-client`.
+    private static let library = "/usr/share/nodejs/sockjs-client/dist/sockjs.js"
+    /// Transports from a page of the server's own origin.
+    private static let own = [
         "websocket", "xhr-streaming", "eventsource", "htmlfile", "xhr-polling", "jsonp-polling",
     ]
-    /// From elsewhere: `htmlfile` needs the frame of the server's origin there, others may take it.
-    private static let foreign: [String] = [
+    /// Transports from another origin: `htmlfile` needs a frame of the server's origin there, others may use it.
+    private static let foreign = [
         "websocket", "xhr-streaming", "eventsource", "iframe-eventsource", "iframe-htmlfile", "xhr-polling",
         "iframe-xhr-polling", "jsonp-polling",
     ]
 
-    private let folder: TemporaryFolder = .init("sockjs-client")
+    private let folder = TemporaryFolder("sockjs-client")
 
-    /// Gives out a page with the library and tells the browser's origin from the server's, as an app of its own would.
+    /// Serves a page with the library, from another origin than the server's, as a separate app would.
     private final class PageServer {
         let process: ChildProcess
         let port: Int
@@ -42,26 +42,26 @@ struct SockJSClientTests {
     }
 
     @Test(
-        "it comes in by each of its transports, from the server's own origin and from another, and syncs a change",
+        "sockjs-client syncs a change by each of its transports, from the server's own origin and from another",
         .enabled(
             if: Browser.isThere && access(library, R_OK) == 0,
             "chromium or node-sockjs-client is missing: ./dev setup --tests"))
     func transports() throws {
-        let token: String = try Daemon.token(folder.path, app: "notes", user: "ann@example.com")
-        let site: TemporaryFolder = .init("sockjs-site")
+        let token = try Daemon.token(folder.path, app: "notes", user: "ann@example.com")
+        let site = TemporaryFolder("sockjs-site")
         try expectDone("cp '\(Self.library)' '\(site.path)/sockjs.js'")
-        let pages: PageServer = try .init(site.path)
+        let pages = try PageServer(site.path)
         defer { pages.process.signal(SIGKILL) }
-        let origin: String = "http://127.0.0.1:\(pages.port)"
+        let origin = "http://127.0.0.1:\(pages.port)"
         // By default the page in a frame has the library from this machine, and nothing from elsewhere.
-        let server: Daemon = try .init(folder: folder.path)
+        let server = try Daemon(folder: folder.path)
         try expectDone("cat > '\(site.path)/index.html'", input: "<!DOCTYPE html><title>another origin</title>")
         try expectDone("cat > '\(site.path)/run.js'", input: Self.script(port: Int(server.port), token: token))
-        let browser: Browser = try .init()
-        for (page, transports): (String, [String]) in [
+        let browser = try Browser()
+        for (page, transports) in [
             ("http://127.0.0.1:\(server.port)/health/live", Self.own), ("\(origin)/index.html", Self.foreign),
         ] {
-            let lines: [String] = try run(transports, in: browser, page, origin)
+            let lines = try run(transports, in: browser, page, origin)
             #expect(lines == transports.map { "\($0): \($0) works" }, "\(page)")
         }
         try browser.close()
@@ -71,24 +71,24 @@ struct SockJSClientTests {
     /// Loads library and script into a page and lets it open each transport.
     private func run(_ transports: [String], in browser: Browser, _ page: String, _ origin: String) throws -> [String] {
         try browser.open(page)
-        let isThere: Bool? = Steady.waitFor {
-            let state: String? = try? browser.evaluate("location.href + ' ' + document.readyState")
+        let isThere = Steady.waitFor {
+            let state = try? browser.evaluate("location.href + ' ' + document.readyState")
             return state == "\(page) complete" ? true : nil
         }
         guard isThere == true else { throw ProcessError("\(page) was not shown") }
-        for file: String in ["sockjs.js", "run.js"] {
+        for file in ["sockjs.js", "run.js"] {
             _ = try browser.evaluate(
                 "void document.head.appendChild(Object.assign(document.createElement('script'), {src: '\(origin)/\(file)'}))"
             )
-            let name: String = file == "run.js" ? "runAll" : "SockJS"
-            let isLoaded: Bool? = Steady.waitFor {
+            let name = file == "run.js" ? "runAll" : "SockJS"
+            let isLoaded = Steady.waitFor {
                 (try? browser.evaluate("typeof \(name)")) == "function" ? true : nil
             }
             guard isLoaded == true else { throw ProcessError("\(file) was not loaded: \(browser.errors)") }
         }
         _ = try browser.evaluate("void runAll(\(transports))")
-        let result: String? = Steady.waitFor(seconds: 90) {
-            let text: String? = try? browser.evaluate("window.result || ''")
+        let result = Steady.waitFor(seconds: 90) {
+            let text = try? browser.evaluate("window.result || ''")
             return text?.isEmpty == false ? text : nil
         }
         return (result ?? "nothing").split(separator: "\n").map(String.init)

@@ -2,19 +2,19 @@ import Testing
 import ThicketBlocking
 import ThicketProcesses
 
-/// The model of a terminal that tests of full-screen programs look at: known sequences, known rows.
+/// The terminal model of tests of full-screen programs: known sequences, known rows.
 @Suite("The screen of a terminal", .blocking)
 struct TerminalScreenTests {
     private static func screen(_ pieces: String..., rows: Int = 4, columns: Int = 12) -> TerminalScreen {
-        var screen: TerminalScreen = .init(rows: rows, columns: columns)
-        for piece: String in pieces { screen.feed(piece.utf8) }
+        var screen = TerminalScreen(rows: rows, columns: columns)
+        for piece in pieces { screen.feed(piece.utf8) }
         return screen
     }
 
-    @Test("a row that was drawn in pieces, with another row in between, is one row")
+    @Test("a row that is drawn in pieces, with another row in between, is one row")
     func pieces() {
-        var screen: TerminalScreen = .init()
-        let drawn: String =
+        var screen = TerminalScreen()
+        let drawn =
             "\u{1B}[2d 1  old\u{1B}(B\u{1B}[m\u{1B}[K\r\u{1B}[3d 2  fresh"
             + "\u{1B}[24;4H\u{1B}(B\u{1B}[0;2med\u{1B}(B\u{1B}[m\u{1B}[K"
         screen.feed(drawn.utf8)
@@ -22,17 +22,17 @@ struct TerminalScreenTests {
         screen.feed("\u{1B}[3;11Hfruit".utf8)
         #expect(screen.rows[1...2] == [" 1  old", " 2  fresh fruit"] && screen.rows[23] == "   ed")
         #expect(screen.shows("2  fresh fruit") && screen.unknown.isEmpty)
-        // What is overwritten is not shown any more.
+        // Overwritten text is not shown any more.
         screen.feed("\u{1B}[3;5Hstale\u{1B}[K".utf8)
         #expect(screen.shows("2  stale") && !screen.shows("fresh") && !screen.shows("fruit"))
     }
 
     @Test(
-        "letters and movements",
+        "letters and movements of the cursor are drawn",
         arguments: [
             // Control characters.
             ("ab\r\ncd\u{8}\u{8}e\n\u{7}f", ["ab", "ed", " f", ""]), ("a\tb\tc", ["a       b  c", "", "", ""]),
-            // Places: rows and columns are counted from 1, and nobody leaves the screen.
+            // Positions: rows and columns are counted from 1, and the cursor stays on the screen.
             ("\u{1B}[2;3Hx\u{1B}[Hy\u{1B}[;4Hz", ["y  z", "  x", "", ""]),
             ("\u{1B}[99;99Hx\u{1B}[3dy\u{1B}[2Gz", ["", "", " z         y", "           x"]),
             ("\u{1B}[3;5HA\u{1B}[2AB\u{1B}[BC\u{1B}[4Dd\u{1B}[3CE", ["     B", "   d  CE", "    A", ""]),
@@ -40,15 +40,15 @@ struct TerminalScreenTests {
             ("\u{1B}[2;9Hx\u{1B}[Zy\u{1B}[2Zz", ["", "z       y", "", ""]),
             ("ab\u{1B}7\u{1B}[4;4Hx\u{1B}8c", ["abc", "", "", "   x"]),
             ("\u{1B}[Ia\u{1B}[2`b", [" b      a", "", "", ""]),
-            // The last letter again.
+            // The last letter repeated.
             ("\u{1B}[2;2H-\u{1B}[4bx", ["", " -----x", "", ""]),
         ] as [(String, [String])])
     func movements(_ drawn: String, _ rows: [String]) {
-        let screen: TerminalScreen = Self.screen(drawn)
+        let screen = Self.screen(drawn)
         #expect(screen.rows == rows && screen.unknown.isEmpty)
     }
 
-    @Test("the row goes on in the next one when a letter comes for which it has no room, and not before")
+    @Test("a full row wraps when the next letter comes, and not before")
     func wrapping() {
         #expect(Self.screen("abcdefghijkl").cursor == (0, 11))
         #expect(Self.screen("abcdefghijkl", "m").rows == ["abcdefghijkl", "m", "", ""])
@@ -61,7 +61,7 @@ struct TerminalScreenTests {
     }
 
     @Test(
-        "erasing and shifting within a row",
+        "sequences erase and shift within a row",
         arguments: [
             ("\u{1B}[K", "abcd"), ("\u{1B}[1K", "     fghij"), ("\u{1B}[2K", ""), ("\u{1B}[3X", "abcd   hij"),
             ("\u{1B}[99X", "abcd"), ("\u{1B}[P", "abcdfghij"), ("\u{1B}[3P", "abcdhij"), ("\u{1B}[99P", "abcd"),
@@ -69,12 +69,12 @@ struct TerminalScreenTests {
             ("\u{1B}[4hXY\u{1B}[4lZ", "abcdXYZfghij"),
         ])
     func row(_ drawn: String, _ row: String) {
-        let screen: TerminalScreen = Self.screen("\r\nabcdefghij\u{1B}[2;5H", drawn)
+        let screen = Self.screen("\r\nabcdefghij\u{1B}[2;5H", drawn)
         #expect(screen.rows == ["", row, "", ""] && screen.unknown.isEmpty)
     }
 
     @Test(
-        "erasing and shifting of rows",
+        "sequences erase and shift rows",
         arguments: [
             ("\u{1B}[J", ["one", "t", "", ""]), ("\u{1B}[1J", ["", "  o", "three", "four"]),
             ("\u{1B}[2J", ["", "", "", ""]),
@@ -95,22 +95,22 @@ struct TerminalScreenTests {
             ("\u{1B}[2;3r\u{1B}[r\u{1B}[S", ["two", "three", "four", ""]),
         ] as [(String, [String])])
     func rows(_ drawn: String, _ rows: [String]) {
-        let screen: TerminalScreen = Self.screen("one\r\ntwo\r\nthree\r\nfour\u{1B}[2;2H", drawn)
+        let screen = Self.screen("one\r\ntwo\r\nthree\r\nfour\u{1B}[2;2H", drawn)
         #expect(screen.rows == rows && screen.unknown.isEmpty)
     }
 
-    @Test("a program that takes the screen and gives it back leaves what was there; pastes are marked while it says so")
+    @Test("leaving the alternate screen restores the text before it; pastes are marked while the program wants it")
     func modes() {
-        var screen: TerminalScreen = Self.screen("$ view")
-        #expect(!screen.isTaken && !screen.marksPastes)
+        var screen = Self.screen("$ view")
+        #expect(!screen.isAlternate && !screen.marksPastes)
         screen.feed("\u{1B}[?1049h\u{1B}[22;0;0t\u{1B}[1;4r\u{1B}(B\u{1B}[m\u{1B}[4l\u{1B}[?7h\u{1B}[?1h\u{1B}=".utf8)
         screen.feed("\u{1B}[?2004h\u{1B}[?12l\u{1B}[?25h\u{1B}[H\u{1B}[2Jnotes".utf8)
-        #expect(screen.rows[0] == "notes" && screen.isTaken && screen.marksPastes)
+        #expect(screen.rows[0] == "notes" && screen.isAlternate && screen.marksPastes)
         screen.feed("\u{1B}[?2004l\u{1B}[4;1H\u{1B}[?12l\u{1B}[?25h\u{1B}[?1049l\u{1B}[23;0;0t\r\u{1B}[?1l\u{1B}>".utf8)
-        #expect(screen.rows[0] == "$ view" && !screen.isTaken && !screen.marksPastes && screen.unknown.isEmpty)
+        #expect(screen.rows[0] == "$ view" && !screen.isAlternate && !screen.marksPastes && screen.unknown.isEmpty)
     }
 
-    @Test("letters beyond ASCII: wide ones take two cells and are whole or gone, marks take none")
+    @Test("wide letters occupy two cells and are whole or erased, combining marks occupy none")
     func letters() {
         #expect(Self.screen("é日e\u{301}x\u{1B}[1;2H日").rows[0] == "é日e\u{301}x")
         #expect(Self.screen("é日本x").cursor == (0, 6))
@@ -125,11 +125,11 @@ struct TerminalScreenTests {
     func cut() {
         let bytes: [UInt8] = Array(
             "\u{1B}[?1049h\u{1B}[2;3Hé日\u{1B}(B\u{1B}[0;2mx\u{1B}[2d🌲\u{1B}[1K\u{1B}[22;0;0ty".utf8)
-        var whole: TerminalScreen = .init(rows: 4, columns: 12)
+        var whole = TerminalScreen(rows: 4, columns: 12)
         whole.feed(bytes)
         #expect(whole.rows[1] == "        y" && whole.unknown.isEmpty)
         for place: Int in bytes.indices {
-            var screen: TerminalScreen = .init(rows: 4, columns: 12)
+            var screen = TerminalScreen(rows: 4, columns: 12)
             screen.feed(bytes[..<place])
             screen.feed(bytes[place...])
             #expect(
@@ -138,7 +138,7 @@ struct TerminalScreenTests {
     }
 
     @Test(
-        "what is not understood is named, is not shown, and stops nothing",
+        "an unknown sequence is named, is not shown, and stops nothing",
         arguments: [
             ("\u{1B}[5n", #"\e[5n"#), ("\u{1B}[?1006h", #"\e[?1006h"#), ("\u{1B}[>c", #"\e[>c"#),
             ("\u{1B}(0", #"\e(0"#),
@@ -149,11 +149,11 @@ struct TerminalScreenTests {
             ("\u{1B}[20h", #"\e[20h"#),
         ])
     func unknown(_ drawn: String, _ name: String) {
-        let screen: TerminalScreen = Self.screen("a" + drawn + "b")
+        let screen = Self.screen("a" + drawn + "b")
         #expect(screen.rows[0] == "ab" && screen.unknown == [name])
     }
 
-    @Test("bytes that are no letters are named, too")
+    @Test("bytes that are not letters are named, too")
     func noLetters() {
         for bytes: [UInt8] in [[0xFF], [0x80], [0xC3], [0xE2, 0x82], [0xC0, 0x80], [0xED, 0xA0, 0x80]] {
             var screen: TerminalScreen = .init(rows: 4, columns: 12)
@@ -169,10 +169,10 @@ struct TerminalScreenTests {
     }
 
     @Test(
-        "a wait for the screen is over when it shows the text, however it was drawn; what was there before does not count"
+        "a wait ends when the screen shows the text, however it was drawn; earlier screens do not count"
     )
     func waits() throws {
-        let terminal: PseudoTerminal = try Self.shell(
+        let terminal = try Self.shell(
             #"""
             stty -echo; printf 'first\033[3;11Hfruit\033[3;2H2  fresh'; read key
             printf '\033[H\033[2Jgone\033[?1049h'; read key; printf '\033[?1049l'; stty size
@@ -180,26 +180,26 @@ struct TerminalScreenTests {
         try terminal.wait(forShown: "2  fresh fruit")
         #expect(terminal.screen.shows("first") && !terminal.printed.contains("fresh fruit"))
         terminal.type("\n")
-        try terminal.wait(until: "the screen is taken") { terminal.screen.isTaken }
+        try terminal.wait(until: "the screen is taken") { terminal.screen.isAlternate }
         #expect(!terminal.screen.shows("fruit") && terminal.everShowed("fresh fruit") && !terminal.everShowed("fruits"))
-        let error: ProcessError? = #expect(throws: ProcessError.self) { try terminal.wait(forPrinted: "first") }
-        #expect(error?.description.contains("wait(forShown:)") == true, "one that draws is not waited for by its bytes")
+        let error = #expect(throws: ProcessError.self) { try terminal.wait(forPrinted: "first") }
+        #expect(error?.description.contains("wait(forShown:)") == true, "bytes do not show what a program draws")
         terminal.type("\n")
         #expect(try terminal.finish() == 0)
         #expect(terminal.screen.rows[0] == "gone24 80", "the program was told the size of the screen")
     }
 
-    @Test("a wait that is in vain says what is shown; one for a screen that is not understood fails, and says why")
+    @Test("a failed wait reports the screen; a wait on a screen with an unknown sequence fails and names it")
     func failures() throws {
-        let ended: PseudoTerminal = try Self.shell(#"printf 'one\r\n\n  three'"#)
-        let error: ProcessError? = #expect(throws: ProcessError.self) { try ended.wait(forShown: "two") }
+        let ended = try Self.shell(#"printf 'one\r\n\n  three'"#)
+        let error = #expect(throws: ProcessError.self) { try ended.wait(forShown: "two") }
         #expect(error?.description.contains("'two' is shown: cursor at 3;8, modes [7, 25]") == true)
         #expect(error?.description.hasSuffix("\n| one\n| \n|   three") == true, "\(error?.description ?? "")")
-        let odd: PseudoTerminal = try Self.shell(#"printf '\033[?1049h\033[5nhere'"#)
+        let odd = try Self.shell(#"printf '\033[?1049h\033[5nhere'"#)
         #expect(try odd.finish() == 0)
-        let unknown: ProcessError? = #expect(throws: ProcessError.self) { try odd.wait(forShown: "here") }
+        let unknown = #expect(throws: ProcessError.self) { try odd.wait(forShown: "here") }
         #expect(unknown?.description.contains(#"unknown: \e[5n"#) == true, "\(unknown?.description ?? "")")
-        let silent: PseudoTerminal = try Self.shell("true")
+        let silent = try Self.shell("true")
         #expect(throws: ProcessError.self) { try silent.wait(forShown: "anything") }
         #expect(throws: ProcessError.self) { try silent.wait(forPrinted: "anything") }
     }

@@ -4,10 +4,10 @@ import ThicketPlatform
 import ThicketProtocol
 import ThicketRelease
 
-/// The log of releases and what is proved by it (docs/decisions/0047).
+/// The log of releases and the proofs made from it (docs/decisions/0047).
 @Suite("Releases: log and proofs")
 struct ReleaseProofTests {
-    static let commit: String = .init(repeating: "4a", count: 20)
+    static let commit = String(repeating: "4a", count: 20)
 
     static func manifest(_ number: Int) throws -> ReleaseManifest {
         let files: [ReleaseManifest.File] = ["thicketd", "thicket"].map { name in
@@ -19,7 +19,7 @@ struct ReleaseProofTests {
     /// A log of releases 1...count, and its file.
     static func log(_ count: Int, _ key: Ed25519.SigningKey) throws -> (log: ReleaseLog, file: [UInt8]) {
         var (log, file): (ReleaseLog, [UInt8]) = (.init(), [])
-        for number: Int in 1...count { file += try log.append(manifest(number), key: key, time: UInt64(number)) }
+        for number in 1...count { file += try log.append(manifest(number), key: key, time: UInt64(number)) }
         return (log, file)
     }
 
@@ -28,18 +28,18 @@ struct ReleaseProofTests {
         return nil
     }
 
-    @Test("every release of logs of up to 20 proves itself, after every head that may have been seen before")
+    @Test("each release of a log of up to 20 has a valid proof, after every head that may have been seen before")
     func good() throws {
-        let key: Ed25519.SigningKey = .random()
-        let (whole, file): (ReleaseLog, [UInt8]) = try Self.log(20, key)
+        let key = Ed25519.SigningKey.random()
+        let (whole, file) = try Self.log(20, key)
         #expect(try ReleaseLog(file: file, key: key.verifyingKey).heads == whole.heads)
-        for count: Int in 1...20 {
-            let log: ReleaseLog = try Self.log(count, key).log
-            for number: Int in 1...count {
-                let proof: ReleaseProof = try #require(log.proof(of: "0.\(number).0"))
+        for count in 1...20 {
+            let log = try Self.log(count, key).log
+            for number in 1...count {
+                let proof = try #require(log.proof(of: "0.\(number).0"))
                 #expect(try ReleaseProof(file: proof.file) == proof)
                 try proof.check(key.verifyingKey, seen: nil)
-                for seen: ReleaseHead in whole.heads.prefix(count) { try proof.check(key.verifyingKey, seen: seen) }
+                for seen in whole.heads.prefix(count) { try proof.check(key.verifyingKey, seen: seen) }
                 #expect(
                     try proof.manifest.file(digest: .of(Array("thicket \(number)".utf8)), size: Int64(1_000 + number))
                         .name == "thicket")
@@ -47,7 +47,7 @@ struct ReleaseProofTests {
         }
     }
 
-    @Test("another byte of the program, or another size, is another program")
+    @Test("a program with another byte or another size is refused as another program")
     func otherProgram() throws {
         let manifest: ReleaseManifest = try Self.manifest(3)
         for (text, size): (String, Int64) in [("thicketd 3", 1_004), ("thicketd 2", 1_003), ("", 0)] {
@@ -55,22 +55,22 @@ struct ReleaseProofTests {
         }
     }
 
-    @Test("a head that another key has signed, or of which anything was changed, is refused")
+    @Test("a head that another key has signed, or of which any member was changed, is refused")
     func otherKey() throws {
         let (key, other): (Ed25519.SigningKey, Ed25519.SigningKey) = (.random(), .random())
-        let proof: ReleaseProof = try #require(try Self.log(5, key).log.proof(of: "0.2.0"))
+        let proof = try #require(try Self.log(5, key).log.proof(of: "0.2.0"))
         #expect(Self.refusal { try proof.check(other.verifyingKey, seen: nil) } == .otherKey)
-        let head: JSONObject = try #require(proof.head.json.objectValue)
+        let head = try #require(proof.head.json.objectValue)
         for (name, value): (String, JSONValue) in [
             ("size", 6), ("time", 6), ("root", .string(Digest256.zero.description)),
             ("signature", .string(String(repeating: "00", count: 64))),
         ] {
-            var changed: JSONObject = head
+            var changed = head
             changed[name] = value
-            let bad: ReleaseHead = try .init(.object(changed))
+            let bad = try ReleaseHead(.object(changed))
             #expect(Self.refusal { try bad.check(key.verifyingKey) } == .otherKey, "\(name)")
         }
-        // A signature for another use of the same key is none for this one.
+        // A signature for another use of the same key is not valid for this one.
         let fields: [[UInt8]] = [Self.octets(5), proof.head.root.bytes, Self.octets(5)]
         var changed: JSONObject = head
         changed["signature"] = .string(Hex.encode(try key.signature(for: .head, fields)))
@@ -81,12 +81,12 @@ struct ReleaseProofTests {
         (0..<8).reversed().map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
     }
 
-    @Test("a proof that is cut, lengthened, of another place, or of another manifest shows nothing")
+    @Test("a proof that is cut, lengthened, of another place or of another manifest is refused as not included")
     func notIncluded() throws {
-        let key: Ed25519.SigningKey = .random()
-        let log: ReleaseLog = try Self.log(11, key).log
-        for number: Int in 1...11 {
-            let proof: ReleaseProof = try #require(log.proof(of: "0.\(number).0"))
+        let key = Ed25519.SigningKey.random()
+        let log = try Self.log(11, key).log
+        for number in 1...11 {
+            let proof = try #require(log.proof(of: "0.\(number).0"))
             func with(_ index: UInt64? = nil, _ inclusion: [Digest256]? = nil, _ manifest: ReleaseManifest? = nil)
                 -> ReleaseProof
             {
@@ -94,9 +94,9 @@ struct ReleaseProofTests {
                     manifest: manifest ?? proof.manifest, index: index ?? proof.index,
                     inclusion: inclusion ?? proof.inclusion, head: proof.head, consistency: proof.consistency)
             }
-            var swapped: [Digest256] = proof.inclusion
+            var swapped = proof.inclusion
             swapped[0] = .of([1])
-            for bad: ReleaseProof in [
+            for bad in [
                 with(nil, Array(proof.inclusion.dropLast())), with(nil, Array(proof.inclusion.dropFirst())),
                 with(nil, []),
                 with(nil, proof.inclusion + [.zero]), with(nil, swapped), with(proof.index + 1), with(proof.index ^ 1),
@@ -110,25 +110,25 @@ struct ReleaseProofTests {
     }
 
     @Test(
-        "a log that was rewritten, that is shorter than before, or whose proof leaves the way out is refused, each by its name"
+        "a rewritten log, a shorter one and a missing or wrong consistency proof are refused, each with its own code"
     )
     func seenBefore() throws {
-        let key: Ed25519.SigningKey = .random()
-        let log: ReleaseLog = try Self.log(9, key).log
+        let key = Ed25519.SigningKey.random()
+        let log = try Self.log(9, key).log
         let proof: ReleaseProof = try #require(log.proof(of: "0.4.0"))
         // The same key, another history: release 2 was something else.
-        var forked: ReleaseLog = .init()
-        for number: Int in 1...9 {
+        var forked = ReleaseLog()
+        for number in 1...9 {
             _ = try forked.append(Self.manifest(number == 2 ? 77 : number), key: key, time: UInt64(number))
         }
         for size: Int in 1...9 {
-            let seen: ReleaseHead = forked.heads[size - 1]
-            let isSame: Bool = seen.root == log.heads[size - 1].root
+            let seen = forked.heads[size - 1]
+            let isSame = seen.root == log.heads[size - 1].root
             #expect(isSame == (size == 1))
             #expect(
                 Self.refusal { try proof.check(key.verifyingKey, seen: seen) } == (isSame ? nil : .otherLog), "\(size)")
         }
-        let newer: ReleaseHead = try Self.log(10, key).log.heads[9]
+        let newer = try Self.log(10, key).log.heads[9]
         #expect(Self.refusal { try proof.check(key.verifyingKey, seen: newer) } == .olderHead)
         func with(_ consistency: [UInt64: [Digest256]]) -> ReleaseProof {
             ReleaseProof(
@@ -139,47 +139,47 @@ struct ReleaseProofTests {
         for size: UInt64 in 1...8 {
             var ways: [UInt64: [Digest256]] = proof.consistency
             ways[size] = Array(try #require(ways[size]).dropLast())
-            let seen: ReleaseHead = log.heads[Int(size) - 1]
+            let seen = log.heads[Int(size) - 1]
             #expect(Self.refusal { try with(ways).check(key.verifyingKey, seen: seen) } == .otherLog, "cut, \(size)")
             ways[size] = try #require(proof.consistency[size]) + [.zero]
             #expect(Self.refusal { try with(ways).check(key.verifyingKey, seen: seen) } == .otherLog, "long, \(size)")
         }
     }
 
-    @Test("a log's file in which anything was changed, swapped, cut or left out does not open")
+    @Test("a log's file that was changed, swapped, cut or shortened at its beginning does not open")
     func changedLog() throws {
-        let key: Ed25519.SigningKey = .random()
-        let (_, file): (ReleaseLog, [UInt8]) = try Self.log(4, key)
-        let lines: [[UInt8]] = file.split(separator: 0x0A).map { Array($0) + [0x0A] }
+        let key = Ed25519.SigningKey.random()
+        let (_, file) = try Self.log(4, key)
+        let lines = file.split(separator: 0x0A).map { Array($0) + [0x0A] }
         func opens(_ bytes: [UInt8]) -> Bool { (try? ReleaseLog(file: bytes, key: key.verifyingKey)) != nil }
         #expect(opens(file) && opens([]) && opens(Array(lines[..<3].joined())))
         #expect(!opens(Array(lines[1...].joined())) && !opens(Array(file.dropLast())))
         #expect(!opens(lines[0] + lines[2] + lines[3]) && !opens(lines[1] + lines[0] + lines[2]))
-        var taken: Int = 0
-        for place: Int in stride(from: 0, to: file.count, by: 5) {
-            var bad: [UInt8] = file
+        var taken = 0
+        for place in stride(from: 0, to: file.count, by: 5) {
+            var bad = file
             bad[place] ^= 1
-            // What is left of JSON's freedom: upper case in hex digits says the same.
+            // JSON would allow two forms here: upper case in hex digits means the same.
             if opens(bad) { taken += 1 }
         }
         #expect(taken == 0)
     }
 
-    @Test("manifests that cannot be meant are refused")
+    @Test("malformed manifests, and a release that is already in the log, are refused")
     func manifests() throws {
-        let file: ReleaseManifest.File = .init(name: "thicket", digest: .zero, size: 1)
-        let bad: [(String, String, [ReleaseManifest.File])] = [
+        let file = ReleaseManifest.File(name: "thicket", digest: .zero, size: 1)
+        let bad = [
             ("", Self.commit, [file]), ("0.1 0", Self.commit, [file]), ("0.1.0", "4a", [file]),
             ("0.1.0", String(repeating: "zz", count: 20), [file]), ("0.1.0", Self.commit, []),
             ("0.1.0", Self.commit, [file, file]), ("0.1.0", Self.commit, [.init(name: "a/b", digest: .zero, size: 1)]),
             ("0.1.0", Self.commit, [.init(name: "a", digest: .zero, size: -1)]),
         ]
-        for (release, commit, files): (String, String, [ReleaseManifest.File]) in bad {
+        for (release, commit, files) in bad {
             #expect(
                 Self.refusal { _ = try ReleaseManifest(release: release, commit: commit, files: files) } == .malformed)
         }
-        let key: Ed25519.SigningKey = .random()
-        var log: ReleaseLog = try Self.log(2, key).log
+        let key = Ed25519.SigningKey.random()
+        var log = try Self.log(2, key).log
         #expect(Self.refusal { _ = try log.append(Self.manifest(1), key: key, time: 9) } == .malformed)
         #expect(log.manifests.count == 2)
     }

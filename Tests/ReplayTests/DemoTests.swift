@@ -4,7 +4,7 @@ import ThicketBlocking
 import ThicketProcesses
 import ThicketReplay
 
-/// `thicket-demo` as a newcomer runs it: a process, with its exit code and what it says.
+/// `thicket-demo` as a new user runs it: a process, with its exit code and its output.
 @Suite("thicket-demo", .blocking)
 struct DemoTests {
     private let folder: TemporaryFolder = .init("demo")
@@ -15,15 +15,15 @@ struct DemoTests {
     }
 
     private func write(_ name: String, _ bytes: [UInt8]) throws -> String {
-        let path: String = folder.path + "/" + name
-        let file: Int32 = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        let path = folder.path + "/" + name
+        let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw ProcessError("cannot write \(path)") }
         defer { close(file) }
         guard Glibc.write(file, bytes, bytes.count) == bytes.count else { throw ProcessError("cannot write \(path)") }
         return path
     }
 
-    private static let text: String = """
+    private static let text = """
         Two people write about an oak.
 
         It stands behind the house, é, and 🌲 is its neighbour.
@@ -31,11 +31,11 @@ struct DemoTests {
         Nobody knows how old it is. The third paragraph is longer than the others, so that both have work.
         """
 
-    @Test("a made session ends in MATCH, with a clean store and exit code 0, the server killed twice on the way")
+    @Test("a generated session ends in MATCH, with a clean store, exit code 0 and the server killed twice")
     func match() throws {
-        var generator: TraceGenerator = .init(seed: 7, texts: [Self.text])
-        let path: String = try write("session.json.gz", Gzip.pack(generator.make(editsMin: 700).json()))
-        let outcome: ChildProcess.Outcome = try run(["--fast", path])
+        var generator = TraceGenerator(seed: 7, texts: [Self.text])
+        let path = try write("session.json.gz", Gzip.pack(generator.make(editsMin: 700).json()))
+        let outcome = try run(["--fast", path])
         #expect(outcome.code == 0, "\(outcome)")
         let lines: [Substring] = outcome.output.split(separator: "\n")
         #expect(lines.last?.hasPrefix("MATCH:") == true, "\(outcome.output)")
@@ -47,7 +47,7 @@ struct DemoTests {
         #expect(sealed.contains(" 0 of ") && sealed.contains(#"{"z":1,"s":{""#), "\(sealed)")
     }
 
-    @Test("three people, too")
+    @Test("a session of three ends with the recorded text on all 3 clients and a fresh one")
     func three() throws {
         var generator = TraceGenerator(seed: 8, texts: [Self.text], authors: 3)
         let path = try write("three.json", generator.make(editsMin: 400).json())
@@ -57,7 +57,7 @@ struct DemoTests {
             outcome.output.hasSuffix("all 3 clients and a fresh one hold exactly the recorded text.\n"), "\(outcome)")
     }
 
-    @Test("a trace that is missing, damaged or of another kind is named, and nothing else is printed; exit code 1")
+    @Test("a missing, damaged or other trace, or a wrong option, ends with exit code 1 and one line that names it")
     func badTraces() throws {
         let table: [(path: String, says: String)] = [
             (folder.path + "/none.json", "cannot read the trace '\(folder.path)/none.json'"),
@@ -74,7 +74,7 @@ struct DemoTests {
             ),
         ]
         for (path, says) in table {
-            let outcome: ChildProcess.Outcome = try run(["--fast", path])
+            let outcome = try run(["--fast", path])
             #expect(outcome.code == 1 && outcome.output.isEmpty, "\(path): \(outcome)")
             #expect(outcome.errors.hasPrefix("demo: ") && outcome.errors.contains(says), "\(outcome.errors)")
             #expect(outcome.errors.split(separator: "\n").count == 1, "\(outcome.errors)")
@@ -87,10 +87,10 @@ struct DemoTests {
             let outcome = try run(words)
             #expect(outcome.code == 1 && outcome.errors.contains(says), "\(outcome)")
         }
-        let option: ChildProcess.Outcome = try run(["--slow"])
+        let option = try run(["--slow"])
         #expect(option.code == 1 && option.errors.contains("there is no option --slow"))
     }
 
-    private static let badParent: String =
+    private static let badParent =
         #"{"kind":"concurrent","numAgents":2,"endContent":"","txns":[{"agent":0,"parents":[3],"patches":[]}]}"#
 }

@@ -3,11 +3,11 @@ import ThicketTestSupport
 
 @testable import ThicketReplay
 
-/// Recordings by two to five authors who often type into one gap at once (docs/decisions/0088).
+/// Recordings by two to five authors that often type into one gap concurrently (docs/decisions/0088).
 @Suite("Recordings by several authors, carried to their clients")
 struct ManyAuthorsTests {
     @Test(
-        "random recordings end as an independent model of the order ends them, whatever each client has seen when",
+        "random recordings end in the text of an independent model of the order, whatever each client has seen when",
         arguments: 2...5)
     func random(authors: Int) throws {
         for seed in 1...UInt64(40) {
@@ -23,7 +23,7 @@ struct ManyAuthorsTests {
         }
     }
 
-    @Test("the random recordings are what they are for: authors type into one gap, and delete each other's letters")
+    @Test("random recordings contain over 10 insertions of unaware authors at one position, and deletions")
     func conflicts() throws {
         let trace = Trace.random(authors: 3, transactions: 60, seed: 5)
         #expect(Set(trace.transactions.map(\.agent)) == [0, 1, 2])
@@ -45,9 +45,9 @@ struct ManyAuthorsTests {
         carrier.byAgent[agent].firstIndex(of: row) ?? 0
     }
 
-    /// A recording by authors none of whom sees anything of the others.
+    /// A recording by authors that see none of each other's edits.
     private func alone(_ typed: [[(position: Int, text: String)]], end: String) -> Trace {
-        var rows: [Trace.Transaction] = []
+        var rows = [Trace.Transaction]()
         for (author, patches) in typed.enumerated() {
             for (count, patch) in patches.enumerated() {
                 rows.append(
@@ -60,7 +60,7 @@ struct ManyAuthorsTests {
             isConcurrent: true, startContent: "", endContent: end, agentCount: typed.count, transactions: rows)
     }
 
-    @Test("what each types into one gap stays together, forwards and backwards, the smaller author first")
+    @Test("the texts of several authors in one gap stay together, forwards and backwards, the smaller author first")
     func together() throws {
         let traces = [
             alone([[(0, "a"), (1, "b")], [(0, "x"), (1, "y")], [(0, "1"), (1, "2")]], end: "abxy12"),
@@ -76,7 +76,7 @@ struct ManyAuthorsTests {
     }
 
     @Test(
-        "a made session by three to five ends in its recorded text, whatever each client has seen when",
+        "a generated session by three to five ends in its recorded text, whatever each client has seen when",
         arguments: 3...5)
     func generated(authors: Int) throws {
         var generator = TraceGenerator(
@@ -92,7 +92,7 @@ struct ManyAuthorsTests {
         }
     }
 
-    @Test("a session of two is made as it always was")
+    @Test("a generated session of two stays byte for byte the same")
     func unchanged() {
         var generator = TraceGenerator(seed: 7, texts: ["some words to type"])
         var hash: UInt64 = 14_695_981_039_346_656_037

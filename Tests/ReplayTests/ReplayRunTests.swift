@@ -7,44 +7,44 @@ import ThicketTestSupport
 
 @testable import ThicketReplay
 
-/// Real clients, a real `thicketd` in a process of its own, real files.
+/// Real clients, a real `thicketd` in its own process, real files.
 @Suite("Recorded typing through real clients and a real server", .serialized)
 struct ReplayRunTests {
     static func replay(_ trace: Trace, observer: (any Replay.Observer)? = nil, server: ServerProcess) async throws
         -> Replay.Report
     {
         try server.admin(["app", "create", "replay"])
-        let printed: String = try server.admin(["token", "create", "--app", "replay", "--user", "a@example.com"])
+        let printed = try server.admin(["token", "create", "--app", "replay", "--user", "a@example.com"])
         let token: Substring = try #require(printed.split(whereSeparator: { " \n".contains($0) }).last)
         try server.start()
-        var options: Replay.Options = Replay.Options(
+        var options = Replay.Options(
             server: server.address, app: "replay", token: String(token), key: "page")
-        // Tests that block hold the few threads that tasks share; a client may wait for one of them.
+        // Blocking tests hold the few threads that tasks share; a client may wait for one of them.
         options.patience = .seconds(600)
-        let folder: String = server.folder
+        let folder = server.folder
         options.store = { $0 < 0 ? .memory : .file("\(folder)/client\($0).db") }
-        let report: Replay.Report = try await Replay(trace, options: options, observer: observer).run()
+        let report = try await Replay(trace, options: options, observer: observer).run()
         #expect(try server.admin(["check"]).hasPrefix("clean"))
         #expect(server.terminate() == 0, "SIGTERM ends the server with exit code 0")
         return report
     }
 
     static func made(edits: Int, authors: Int = 2) -> Trace {
-        var generator: TraceGenerator = TraceGenerator(
+        var generator = TraceGenerator(
             seed: 42, texts: ["One paragraph of words.\n\nAnother, with 🌲 and é.\n\nA third that is longer than both."],
             authors: authors)
         return generator.make(editsMin: edits)
     }
 
-    @Test("a made session of two ends in its recorded text on both clients and on a fresh one")
+    @Test("a generated session of two ends in its recorded text on all clients")
     func generated() async throws {
-        let report: Replay.Report = try await Self.replay(Self.made(edits: 1_500), server: ServerProcess())
+        let report = try await Self.replay(Self.made(edits: 1_500), server: ServerProcess())
         #expect(report.difference == nil, "\(String(describing: report.difference))")
         #expect(report.edits >= 1_500)
         #expect(report.bytesSent > 0)
     }
 
-    @Test("a made session of three ends in its recorded text on all clients, the server killed on the way")
+    @Test("a generated session of three ends in its recorded text on all clients, with the server killed once")
     func three() async throws {
         let killer = Killer(try ServerProcess(), at: [500])
         let report = try await Self.replay(Self.made(edits: 900, authors: 3), observer: killer, server: killer.server)
@@ -52,75 +52,77 @@ struct ReplayRunTests {
         #expect(report.edits >= 900 && killer.kills == 1)
     }
 
-    @Test("a command of the server that fails is told with what it said")
+    @Test("a server command that fails throws an error with the command's message")
     func refused() throws {
-        let server: ServerProcess = try ServerProcess()
-        let failure: ServerProcessError? = #expect(throws: ServerProcessError.self) {
+        let server = try ServerProcess()
+        let failure = #expect(throws: ServerProcessError.self) {
             try server.admin(["token", "create"])
         }
         #expect(failure?.description.contains("--app") == true, "\(failure?.description ?? "no error")")
     }
 
-    @Test("a server killed twice on the way loses nothing")
+    @Test("a session loses nothing when the server is killed twice")
     func killed() async throws {
-        let killer: Killer = Killer(try ServerProcess(), at: [400, 900])
-        let report: Replay.Report = try await Self.replay(
+        let killer = Killer(try ServerProcess(), at: [400, 900])
+        let report = try await Self.replay(
             Self.made(edits: 1_500), observer: killer, server: killer.server)
         #expect(report.difference == nil, "\(String(describing: report.difference))")
         #expect(killer.kills == 2)
     }
 
-    @Test("an object that is there already is not replayed into, whatever it counts")
+    @Test("a replay refuses an object that already exists, whatever counts it holds")
     func existing() async throws {
-        let server: ServerProcess = try ServerProcess()
+        let server = try ServerProcess()
         try server.admin(["app", "create", "replay"])
-        let printed: String = try server.admin(["token", "create", "--app", "replay", "--user", "a@example.com"])
+        let printed = try server.admin(["token", "create", "--app", "replay", "--user", "a@example.com"])
         let token: Substring = try #require(printed.split(whereSeparator: { " \n".contains($0) }).last)
         try server.start()
-        let session: Session = try await Thicket.connect(server: server.address, app: "replay", token: String(token))
-        let bucket: Bucket = try await session.bucket("replay")
+        let session = try await Thicket.connect(server: server.address, app: "replay", token: String(token))
+        let bucket = try await session.bucket("replay")
         try await bucket.set("page", to: ["text": "", "typed0": 1_000_000, "typed1": 1_000_000])
         try await bucket.waitUntilSynced(timeout: .seconds(300))
         await session.close()
-        let options: Replay.Options = Replay.Options(
+        let options = Replay.Options(
             server: server.address, app: "replay", token: String(token), key: "page")
         await #expect(throws: ReplayError.self) { _ = try await Replay(Self.made(edits: 50), options: options).run() }
         #expect(server.terminate() == 0)
     }
 
-    @Test("the first difference is named with its client and place")
+    @Test("a report names the first difference with its client and position")
     func difference() async throws {
-        var trace: Trace = Self.made(edits: 200)
-        let place: Int = trace.endContent.unicodeScalars.count - 5
-        let scalars: [Unicode.Scalar] = Array(trace.endContent.unicodeScalars)
+        var trace = Self.made(edits: 200)
+        let place = trace.endContent.unicodeScalars.count - 5
+        let scalars = Array(trace.endContent.unicodeScalars)
         trace.endContent = ""
         trace.endContent.unicodeScalars.append(contentsOf: scalars[..<place] + ["\u{2603}"] + scalars[(place + 1)...])
-        let report: Replay.Report = try await Self.replay(trace, server: ServerProcess())
+        let report = try await Self.replay(trace, server: ServerProcess())
         #expect(report.difference?.client == "client 0")
         #expect(report.difference?.position == place)
     }
 
-    @Test("two friends at once: friendsforever", .enabled(if: Vectors.has("editing-traces")))
+    @Test(
+        "two friends' concurrent session ends in its recorded text: friendsforever",
+        .enabled(if: Vectors.has("editing-traces")))
     func friends() async throws {
-        let trace: Trace = try Trace(path: Vectors.path("editing-traces/friendsforever.json.gz"))
-        let report: Replay.Report = try await Self.replay(trace, server: ServerProcess())
+        let trace = try Trace(path: Vectors.path("editing-traces/friendsforever.json.gz"))
+        let report = try await Self.replay(trace, server: ServerProcess())
         #expect(report.difference == nil, "\(String(describing: report.difference))")
         #expect(report.edits == 26_078)
     }
 
     @Test(
-        "one document by two clients in turn: sveltecomponent and the start of automerge-paper",
+        "a document by two clients in turn ends in its recorded text: sveltecomponent, start of automerge-paper",
         .enabled(if: Vectors.has("editing-traces")), arguments: ["sveltecomponent", "automerge-paper"])
     func sequential(name: String) async throws {
-        let trace: Trace = try Trace(path: Vectors.path("editing-traces/\(name).json.gz")).prefix(20_000)
-        let report: Replay.Report = try await Self.replay(trace, server: ServerProcess())
+        let trace = try Trace(path: Vectors.path("editing-traces/\(name).json.gz")).prefix(20_000)
+        let report = try await Self.replay(trace, server: ServerProcess())
         #expect(report.difference == nil, "\(String(describing: report.difference))")
         #expect(report.edits >= 18_000)
     }
 }
 
 /// Kills the server at given counts of typed edits, and starts it again.
-/// `@unchecked`: the process is touched by the replay's tasks one at a time, under `state`'s lock.
+/// `@unchecked`: the replay's tasks use the process one at a time, under `state`'s lock.
 final class Killer: Replay.Observer, @unchecked Sendable {
     let server: ServerProcess
     private let state: Mutex<(typed: [Int: Int], at: [Int], kills: Int)>
@@ -139,7 +141,7 @@ final class Killer: Replay.Observer, @unchecked Sendable {
     func typed(client: Int, count: Int, inserted: String) async {
         state.withLock { state in
             state.typed[client] = count
-            guard let next: Int = state.at.first, state.typed.values.reduce(0, +) >= next else { return }
+            guard let next = state.at.first, state.typed.values.reduce(0, +) >= next else { return }
             state.at.removeFirst()
             state.kills += 1
             server.kill()

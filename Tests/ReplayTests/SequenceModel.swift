@@ -2,12 +2,12 @@ import ThicketTestSupport
 
 @testable import ThicketReplay
 
-/// A model of text that several authors type at once, which shares nothing with the replay: each author has a tree of all
-/// characters that it knows of, and the text is what one meets in walking through it (FugueMax, by Weidner and Kleppmann,
+/// A model of text that several authors type concurrently, which shares no code with the replay: each author has a tree
+/// of all characters that it knows, and the text is the tree's in-order traversal (FugueMax, by Weidner and Kleppmann,
 /// 2023, which gives the order of YATA with both neighbours).
 ///
-/// A character is a right child of its left neighbour or, where its author knew of one there, a left child of its right
-/// one. Right children stand in the opposite order of their right neighbours; what is alike in that goes by author.
+/// A character is a right child of its left neighbour or, if its author knew of such a child, a left child of its right
+/// neighbour. Right children are in the opposite order of their right neighbours; ties are ordered by author.
 struct SequenceModel {
     struct ID: Hashable {
         let author: Int
@@ -20,7 +20,7 @@ struct SequenceModel {
         let right: ID?
         let isLeftChild: Bool
         let scalar: Unicode.Scalar
-        var isDeleted: Bool = false
+        var isDeleted = false
 
         /// nil: the character in front of the first one.
         var parent: ID? { isLeftChild ? right : left }
@@ -31,7 +31,7 @@ struct SequenceModel {
         case delete(ID)
     }
 
-    /// All characters that the author knows of, in their order.
+    /// All characters that the author knows, in their order.
     private(set) var items: [Item] = []
 
     var visible: [Int] { items.indices.filter { !items[$0].isDeleted } }
@@ -44,7 +44,7 @@ struct SequenceModel {
 
     /// The author types `scalars` at a position of its text.
     ///
-    /// - Parameter number: the first that no character of the author has.
+    /// - Parameter number: the first number that no character of the author has.
     mutating func insert(_ scalars: [Unicode.Scalar], at position: Int, by author: Int, number: Int) -> [Operation] {
         let before = position == 0 ? nil : visible[position - 1]
         let behind = before.map { $0 + 1 } ?? 0
@@ -61,14 +61,14 @@ struct SequenceModel {
         }
     }
 
-    /// The author deletes what stands at a position.
+    /// The author deletes the character at a position.
     mutating func delete(at position: Int) -> Operation {
         let place = visible[position]
         items[place].isDeleted = true
         return .delete(items[place].id)
     }
 
-    /// What another author has done, all of whose grounds are known here.
+    /// Applies another author's operation, all of whose causes are known here.
     mutating func apply(_ operation: Operation) {
         switch operation {
         case .insert(let item): integrate(item)
@@ -80,7 +80,7 @@ struct SequenceModel {
     private func place(of id: ID?) -> Int? { items.firstIndex { $0.id == id } }
 
     private mutating func integrate(_ item: Item) {
-        // Right neighbours are all there, and their order is not touched by what is taken in.
+        // All right neighbours are known, and the new character does not change their order.
         func end(_ child: Item) -> Int { place(of: child.right) ?? items.count }
         var (lefts, rights): ([ID?: [Item]], [ID?: [Item]]) = ([:], [:])
         for child in items + [item] {
@@ -111,7 +111,7 @@ struct SequenceModel {
 }
 
 extension Trace {
-    /// A random session: few places, so that several authors often type into one gap without knowing it, and delete around
+    /// A random session with few places, so that several authors often type into one gap unknowingly, and delete around
     /// each other's letters.
     static func random(authors count: Int, transactions: Int, seed: UInt64) -> Trace {
         var session = RandomSession(count, seed)
@@ -119,15 +119,15 @@ extension Trace {
     }
 }
 
-/// Authors who type at random and hear of each other at random, in an order that their edits allow.
+/// Authors that type at random and receive each other's edits at random, in an order that the edits allow.
 private struct RandomSession {
     private var random: SeededRandom
     private var models: [SequenceModel]
-    /// What each author has seen of each, in transactions.
+    /// How many transactions each author has seen of each.
     private var seen: [[Int]]
     private var made: [[(row: Int, needs: [Int], operations: [SequenceModel.Operation])]]
     private var numbers: [Int]
-    private var rows: [Trace.Transaction] = []
+    private var rows = [Trace.Transaction]()
 
     init(_ count: Int, _ seed: UInt64) {
         random = SeededRandom(seed: seed)
@@ -142,7 +142,7 @@ private struct RandomSession {
             let author = Int.random(in: models.indices, using: &random)
             if Int.random(in: 0..<3, using: &random) == 0 { hear(author) } else { type(author) }
         }
-        // All hear all, each in an order of its own.
+        // All authors receive everything, each in its own order.
         for author in models.indices {
             while seen[author] != made.map(\.count) { hear(author) }
         }
@@ -153,7 +153,7 @@ private struct RandomSession {
             transactions: rows)
     }
 
-    /// The author takes in the next transaction of another one, if it knows what that rests on.
+    /// The author receives the next transaction of another one, if it knows that transaction's causes.
     private mutating func hear(_ author: Int) {
         let other = Int.random(in: models.indices, using: &random)
         guard other != author, seen[author][other] < made[other].count else { return }
@@ -186,7 +186,7 @@ private struct RandomSession {
         rows.append(Trace.Transaction(agent: author, parents: parents.sorted(), patches: [patch]))
     }
 
-    /// Another one for each author, with characters of two units among them.
+    /// Different letters for each author, with characters of two units among them.
     private mutating func letter(_ author: Int) -> Unicode.Scalar {
         let letters: [[Unicode.Scalar]] = [["a", "b", "🌲"], ["k", "l"], ["r", "é"], ["x", "🙋"], ["1", "2"]]
         return letters[author].randomElement(using: &random) ?? "?"

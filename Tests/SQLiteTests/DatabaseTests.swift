@@ -6,15 +6,15 @@ import ThicketSQLite
 @Suite("SQLite wrapper") struct DatabaseTests {
     @Test("values come back as they were bound")
     func roundTrip() throws {
-        let database: Database = try .init(path: ":memory:")
+        let database = try Database(path: ":memory:")
         try database.execute("CREATE TABLE t (a, b BLOB, c TEXT)")
-        let insert: Statement = try database.prepare("INSERT INTO t VALUES (?1, ?2, ?3)")
-        let large: [UInt8] = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        let insert = try database.prepare("INSERT INTO t VALUES (?1, ?2, ?3)")
+        let large = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         let rows: [(Int64?, [UInt8]?, String)] = [
             (1, [], ""), (.max, [0, 1, 255], "e\u{301}"), (.min, nil, "\u{0}x"), (nil, large, "🌲"),
         ]
         for (number, bytes, text) in rows { try insert.bind(1, number).bind(2, bytes).bind(3, text).run() }
-        var place: Int = 0
+        var place = 0
         try database.statement("SELECT a, b, c, typeof(b), typeof(c) FROM t ORDER BY rowid").forEach { row in
             #expect(row.optionalInteger(0) == rows[place].0)
             #expect(row.optionalBytes(1) == rows[place].1)
@@ -28,13 +28,13 @@ import ThicketSQLite
 
     @Test("bytes bound in place are stored, and read without a copy")
     func inPlace() throws {
-        let database: Database = try .init(path: ":memory:")
+        let database = try Database(path: ":memory:")
         try database.execute("CREATE TABLE t (b)")
         let bytes: [UInt8] = Array(repeating: 7, count: 70_000)
         try bytes.withUnsafeBufferPointer { (buffer) throws(SQLiteError) in
             try database.statement("INSERT INTO t VALUES (?1)").bind(1, inPlace: UnsafeRawBufferPointer(buffer)).run()
         }
-        let sum: Int? = try database.statement("SELECT b FROM t").first { row in
+        let sum = try database.statement("SELECT b FROM t").first { row in
             row.withBytes(0) { $0.reduce(0) { $0 + Int($1) } }
         }
         #expect(sum == 490_000)
@@ -43,9 +43,9 @@ import ThicketSQLite
     @Test("a statement is prepared once and may outlive its connection")
     func statements() throws {
         var database: Database? = try .init(path: ":memory:")
-        let first: Statement? = try database?.statement("SELECT 41 + ?1")
+        let first = try database?.statement("SELECT 41 + ?1")
         #expect(try database?.statement("SELECT 41 + ?1") === first)
-        let kept: Statement? = try database?.prepare("SELECT 2")
+        let kept = try database?.prepare("SELECT 2")
         database = nil
         #expect(try first?.bind(1, 1).first { $0.integer(0) } == 42)
         #expect(try kept?.first { $0.integer(0) } == 2)
@@ -53,9 +53,9 @@ import ThicketSQLite
 
     @Test("a failed transaction leaves nothing, and the next one works")
     func transaction() throws {
-        let database: Database = try .init(path: ":memory:")
+        let database = try Database(path: ":memory:")
         try database.execute("CREATE TABLE t (a UNIQUE)")
-        let error: SQLiteError? = #expect(throws: SQLiteError.self) {
+        let error = #expect(throws: SQLiteError.self) {
             try database.transaction(.immediate) { () throws(SQLiteError) in
                 try database.execute("INSERT INTO t VALUES (1)")
                 try database.execute("INSERT INTO t VALUES (1)")
@@ -72,31 +72,31 @@ import ThicketSQLite
 
     @Test("each kind of error is distinguished")
     func errors() throws {
-        let folder: Folder = .init()
-        let missing: SQLiteError? = #expect(throws: SQLiteError.self) {
+        let folder = Folder()
+        let missing = #expect(throws: SQLiteError.self) {
             try Database(path: folder.path("none/x.db"), mode: .readWrite)
         }
         #expect(missing?.isCannotOpen == true)
-        let database: Database = try .init(path: folder.path("a.db"))
+        let database = try Database(path: folder.path("a.db"))
         try database.execute("PRAGMA journal_mode=WAL; CREATE TABLE t (a)")
-        let syntax: SQLiteError? = #expect(throws: SQLiteError.self) { try database.prepare("SELEC 1") }
+        let syntax = #expect(throws: SQLiteError.self) { try database.prepare("SELEC 1") }
         #expect(syntax?.code == 1)
         try database.limitPages(3)
-        let full: SQLiteError? = #expect(throws: SQLiteError.self) {
+        let full = #expect(throws: SQLiteError.self) {
             try database.statement("INSERT INTO t VALUES (zeroblob(100000))").run()
         }
         #expect(full?.isFull == true)
         try database.limitPages(1_000)
         try database.statement("INSERT INTO t VALUES (zeroblob(100000))").run()
-        let other: Database = try .init(path: folder.path("a.db"), busyTimeoutMilliseconds: 10)
+        let other = try Database(path: folder.path("a.db"), busyTimeoutMilliseconds: 10)
         try database.begin(.immediate)
-        let busy: SQLiteError? = #expect(throws: SQLiteError.self) { try other.begin(.immediate) }
+        let busy = #expect(throws: SQLiteError.self) { try other.begin(.immediate) }
         #expect(busy?.isBusy == true)
         try database.commit()
-        let reader: Database = try .init(path: folder.path("a.db"), mode: .readOnly)
-        let readOnly: SQLiteError? = #expect(throws: SQLiteError.self) { try reader.execute("DELETE FROM t") }
+        let reader = try Database(path: folder.path("a.db"), mode: .readOnly)
+        let readOnly = #expect(throws: SQLiteError.self) { try reader.execute("DELETE FROM t") }
         #expect(readOnly?.isReadOnly == true)
-        let bad: SQLiteError? = #expect(throws: SQLiteError.self) {
+        let bad = #expect(throws: SQLiteError.self) {
             _ = try database.statement("SELECT 1").bind(5, 1).step()
         }
         #expect(bad?.code == 25)
@@ -104,8 +104,8 @@ import ThicketSQLite
 
     @Test("the log's pages are counted, and a checkpoint empties the log")
     func logPages() throws {
-        let folder: Folder = .init()
-        let database: Database = try .init(path: folder.path("a.db"))
+        let folder = Folder()
+        let database = try Database(path: folder.path("a.db"))
         try database.execute("PRAGMA journal_mode=WAL; CREATE TABLE t (a)")
         database.watchLog()
         try database.execute("INSERT INTO t VALUES (zeroblob(200000))")
@@ -122,12 +122,12 @@ import ThicketSQLite
     func faults() throws {
         for (number, failure) in [FaultRule.Failure.io, .full].enumerated() {
             for operation: FaultRule.Operation in [.write, .sync] {
-                let folder: Folder = .init()
-                let disk: FaultVFS = .init(name: "faults-\(number)-\(operation)")
-                let database: Database = try .init(path: folder.path("a.db"), vfs: disk.name)
+                let folder = Folder()
+                let disk = FaultVFS(name: "faults-\(number)-\(operation)")
+                let database = try Database(path: folder.path("a.db"), vfs: disk.name)
                 try database.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t (a)")
                 disk.fail(FaultRule(operation, failure, times: 1, suffix: "-wal"))
-                let error: SQLiteError? = #expect(throws: SQLiteError.self) {
+                let error = #expect(throws: SQLiteError.self) {
                     try database.execute("INSERT INTO t VALUES (1)")
                 }
                 #expect(error?.isFull == (failure == .full) && error?.isIO == (failure == .io))
@@ -139,10 +139,10 @@ import ThicketSQLite
 
     @Test("a crash loses what was not synced and keeps what was")
     func crash() throws {
-        let folder: Folder = .init()
-        let disk: FaultVFS = .init(name: "crash")
+        let folder = Folder()
+        let disk = FaultVFS(name: "crash")
         do {
-            let database: Database = try .init(path: folder.path("a.db"), vfs: disk.name)
+            let database = try Database(path: folder.path("a.db"), vfs: disk.name)
             try database.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE t (a)")
             try database.execute("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)")
             try database.execute("PRAGMA synchronous=OFF; INSERT INTO t VALUES (4)")
@@ -150,7 +150,7 @@ import ThicketSQLite
             #expect(throws: SQLiteError.self) { try database.execute("INSERT INTO t VALUES (8)") }
         }
         disk.restart()
-        let database: Database = try .init(path: folder.path("a.db"), vfs: disk.name)
+        let database = try Database(path: folder.path("a.db"), vfs: disk.name)
         #expect(try database.integer("SELECT sum(a) FROM t") == 3)
         #expect(try database.integrityFindings() == [])
     }
@@ -161,7 +161,7 @@ private final class Folder {
     let path: String
 
     init() {
-        var template: [CChar] = Array("/tmp/thicket-sqlite-XXXXXX".utf8CString)
+        var template = Array("/tmp/thicket-sqlite-XXXXXX".utf8CString)
         path = mkdtemp(&template).map { String(cString: $0) } ?? ""
         precondition(!path.isEmpty, "no temporary folder could be made")
     }
@@ -169,7 +169,7 @@ private final class Folder {
     func path(_ name: String) -> String { path + "/" + name }
 
     deinit {
-        for name: String in ["a.db", "a.db-wal", "a.db-shm", "a.db-journal"] { unlink(path(name)) }
+        for name in ["a.db", "a.db-wal", "a.db-shm", "a.db-journal"] { unlink(path(name)) }
         rmdir(path)
     }
 }

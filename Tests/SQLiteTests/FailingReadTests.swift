@@ -22,11 +22,11 @@ import ThicketTestSupport
         _ random: inout SeededRandom
     ) throws {
         let (first, count): (Int64, Int64) = (.random(in: 0..<150, using: &random), .random(in: 1...40, using: &random))
-        let bytes: Int = .random(in: 0...5_000, using: &random)
-        let keys: Range<Int64> = first..<first + count
+        let bytes = Int.random(in: 0...5_000, using: &random)
+        let keys = first..<first + count
         switch Int.random(in: 0..<10, using: &random) {
         case 0...3:
-            let base: Int64 = unique
+            let base = unique
             unique += 1_000
             try database.execute(
                 """
@@ -38,7 +38,7 @@ import ThicketTestSupport
             try database.execute(
                 "UPDATE t SET p = zeroblob(length(p) + 1) WHERE k >= \(first) AND k < \(first + count)")
             for key: Int64 in keys {
-                guard let parts: [Substring] = rows[key]?.split(separator: ":"), let length: Int = Int(parts[1]) else {
+                guard let parts: [Substring] = rows[key]?.split(separator: ":"), let length = Int(parts[1]) else {
                     continue
                 }
                 rows[key] = "\(parts[0]):\(length + 1)"
@@ -50,7 +50,7 @@ import ThicketTestSupport
             try database.execute("SAVEPOINT s")
             saved.append(rows)
         case 8:
-            guard let before: Rows = saved.last else { return }
+            guard let before = saved.last else { return }
             try database.execute("ROLLBACK TO s")
             rows = before
         default: #expect(try content(database) == rows)
@@ -60,11 +60,11 @@ import ThicketTestSupport
     @Test("nothing of the transaction is left behind", arguments: [UInt64(69), 189, 657], [true, false])
     func nothingIsLeft(_ seed: UInt64, _ gathers: Bool) throws {
         var random: SeededRandom = .init(seed: seed)
-        let bench: LogBench = try .init()
-        let plain: Database = try bench.connect(gathers: false)
+        let bench = try LogBench()
+        let plain = try bench.connect(gathers: false)
         try plain.execute(
             "DROP TABLE t; CREATE TABLE t (k INTEGER PRIMARY KEY, v INT NOT NULL UNIQUE, p BLOB NOT NULL)")
-        let writer: Database = try bench.connect(gathers: gathers)
+        let writer = try bench.connect(gathers: gathers)
         try writer.execute("PRAGMA cache_size=\(Int.random(in: 5...40, using: &random))")
         let reader: Database = try bench.connect(gathers: false)
         if Bool.random(using: &random) {
@@ -75,10 +75,10 @@ import ThicketTestSupport
             let database: Database = Int.random(in: 0..<4, using: &random) != 0 ? writer : plain
             var (rows, saved): (Rows, [Rows]) = (model, [])
             try database.begin(.immediate)
-            let isFailing: Bool = Int.random(in: 0..<2, using: &random) == 0
-            let failing: Int = .random(in: 0..<6, using: &random)
+            let isFailing = Int.random(in: 0..<2, using: &random) == 0
+            let failing = Int.random(in: 0..<6, using: &random)
             do {
-                for number: Int in 0..<Int.random(in: 1...7, using: &random) {
+                for number in 0..<Int.random(in: 1...7, using: &random) {
                     if isFailing, number == failing { fail(bench.disk, &random) }
                     try change(database, &rows, &saved, &unique, &random)
                 }
@@ -104,8 +104,8 @@ import ThicketTestSupport
 
     private func fail(_ disk: FaultVFS, _ random: inout SeededRandom) {
         _ = [0, 0].randomElement(using: &random)
-        let skipping: Int = .random(in: 0..<(Bool.random(using: &random) ? 1 : 6), using: &random)
-        let times: Int = .random(in: 1...2, using: &random)
+        let skipping = Int.random(in: 0..<(Bool.random(using: &random) ? 1 : 6), using: &random)
+        let times = Int.random(in: 1...2, using: &random)
         disk.fail(
             FaultRule(.read, .io, skipping: skipping, times: times, suffix: Bool.random(using: &random) ? "-wal" : nil))
     }

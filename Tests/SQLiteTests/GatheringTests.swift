@@ -16,15 +16,15 @@ import ThicketTestSupport
     }
 
     private func content(_ database: Database) throws -> [Int64: UInt8] {
-        var rows: [Int64: UInt8] = [:]
+        var rows = [Int64: UInt8]()
         try database.statement("SELECT k, v FROM t").forEach { rows[$0.integer(0)] = $0.bytes(1).first ?? 0 }
         return rows
     }
 
     @Test("a commit of many pages is few writes, and other connections see all of it when it is over")
     func fewer() throws {
-        let bench: LogBench = try .init()
-        let plain: Int = try bench.writes {
+        let bench = try LogBench()
+        let plain = try bench.writes {
             let database: Database = try bench.connect(gathers: false)
             try database.transaction(.immediate) { () throws(SQLiteError) in
                 for key: Int64 in 0..<50 {
@@ -32,8 +32,8 @@ import ThicketTestSupport
                 }
             }
         }
-        let (writer, reader): (Database, Database) = try bench.pair()
-        let gathered: Int = try bench.writes {
+        let (writer, reader) = try bench.pair()
+        let gathered = try bench.writes {
             try writer.begin(.immediate)
             try put(50..<100, 7, writer)
             #expect(try content(reader).count == 50)
@@ -48,16 +48,16 @@ import ThicketTestSupport
 
     @Test("a lone commit is one write")
     func lone() throws {
-        let bench: LogBench = try .init()
-        let writer: Database = try bench.connect(gathers: true)
+        let bench = try LogBench()
+        let writer = try bench.connect(gathers: true)
         try put([1], 1, writer)
         #expect(try bench.writes { try put([2], 2, writer, bytes: 10) } == 1)
     }
 
     @Test("a transaction larger than its cache reads what it has written, and leaves nothing when it is rolled back")
     func spilling() throws {
-        let bench: LogBench = try .init()
-        let (writer, reader): (Database, Database) = try bench.pair()
+        let bench = try LogBench()
+        let (writer, reader) = try bench.pair()
         try writer.execute("PRAGMA cache_size=10")
         try put(0..<40, 1, writer)
         try writer.begin(.immediate)
@@ -79,14 +79,14 @@ import ThicketTestSupport
         "a write or sync that fails makes the commit fail; nothing of it is seen, and the next commit is whole",
         arguments: [FaultRule.Operation.write, .sync], [FaultRule.Failure.io, .full, .short])
     func failing(_ operation: FaultRule.Operation, _ failure: FaultRule.Failure) throws {
-        let bench: LogBench = try .init()
-        let (writer, reader): (Database, Database) = try bench.pair()
+        let bench = try LogBench()
+        let (writer, reader) = try bench.pair()
         try put(0..<10, 1, writer)
         // The first write of a transaction, or a later one.
-        for skipping: Int in 0..<2 {
+        for skipping in 0..<2 {
             bench.disk.fail(FaultRule(operation, failure, skipping: skipping, times: 1, suffix: "-wal"))
             try writer.begin(.immediate)
-            var isRefused: Bool = false
+            var isRefused = false
             do {
                 try put(0..<60, 2, writer)
                 try writer.commit()
@@ -106,8 +106,8 @@ import ThicketTestSupport
 
     @Test("a full disk that undoes one statement only leaves the earlier statements of the transaction as they are")
     func goingOn() throws {
-        let bench: LogBench = try .init()
-        let (writer, reader): (Database, Database) = try bench.pair()
+        let bench = try LogBench()
+        let (writer, reader) = try bench.pair()
         try writer.execute(
             """
             CREATE TABLE u (k INTEGER PRIMARY KEY, v BLOB NOT NULL, n NOT NULL UNIQUE);
@@ -131,7 +131,7 @@ import ThicketTestSupport
 
     @Test("a commit without a sync fails when it cannot be written", arguments: ["NORMAL", "OFF"])
     func unsynced(_ mode: String) throws {
-        let bench: LogBench = try .init()
+        let bench = try LogBench()
         let (writer, reader): (Database, Database) = try bench.pair()
         try writer.execute("PRAGMA synchronous=\(mode)")
         try put(0..<10, 1, writer)
@@ -150,12 +150,12 @@ import ThicketTestSupport
 
     @Test("a reservation of log space that the disk does not have leaves the log as large as it was")
     func reserving() throws {
-        let bench: LogBench = try .init()
+        let bench = try LogBench()
         let writer: Database = try bench.connect(gathers: true)
         try put([1], 1, writer)
-        for skipping: Int in 0..<4 {
+        for skipping in 0..<4 {
             bench.disk.fail(FaultRule(.write, .full, skipping: skipping, times: 1, suffix: "-wal"))
-            let before: Int = try bench.logBytes()
+            let before = try bench.logBytes()
             #expect(throws: SQLiteError.self) { try writer.reserveLog(bytes: 400_000) }
             #expect(try bench.logBytes() == before)
             bench.disk.heal()
@@ -167,9 +167,9 @@ import ThicketTestSupport
 
     @Test("a connection opened after a process was killed in a transaction finds what was committed")
     func unfinished() throws {
-        let bench: LogBench = try .init()
+        let bench = try LogBench()
         var writer: Database? = try bench.connect(gathers: true)
-        let keeper: Database = try bench.connect(gathers: false)
+        let keeper = try bench.connect(gathers: false)
         try writer?.execute("PRAGMA cache_size=10")
         try put(0..<30, 1, try #require(writer))
         try writer?.begin(.immediate)
@@ -178,32 +178,32 @@ import ThicketTestSupport
         writer = nil
         withExtendedLifetime(keeper) {}
         bench.disk.restart()
-        let again: Database = try bench.connect(gathers: true)
+        let again = try bench.connect(gathers: true)
         #expect(try content(again) == Dictionary(uniqueKeysWithValues: (0..<30).map { (Int64($0), 1) }))
         #expect(try again.integrityFindings() == [])
     }
 
     @Test("whatever transactions, savepoints, checkpoints and other writers do, both kinds of connection see the same")
     func model() throws {
-        var random: SeededRandom = .init(seed: 77)
-        for round: Int in 0..<12 {
-            let bench: LogBench = try .init()
-            let writers: [Database] = [try bench.connect(gathers: true), try bench.connect(gathers: round % 2 == 0)]
-            let reader: Database = try bench.connect(gathers: false)
-            var model: [Int64: UInt8] = [:]
-            for database: Database in writers {
+        var random = SeededRandom(seed: 77)
+        for round in 0..<12 {
+            let bench = try LogBench()
+            let writers = [try bench.connect(gathers: true), try bench.connect(gathers: round % 2 == 0)]
+            let reader = try bench.connect(gathers: false)
+            var model = [Int64: UInt8]()
+            for database in writers {
                 try database.execute("PRAGMA cache_size=\(Int.random(in: 10...60, using: &random))")
             }
-            for step: Int in 0..<60 {
-                let writer: Database = writers[Int.random(in: 0..<2, using: &random)]
-                var after: [Int64: UInt8] = model
+            for step in 0..<60 {
+                let writer = writers[Int.random(in: 0..<2, using: &random)]
+                var after = model
                 try writer.begin(.immediate)
-                for _: Int in 0..<Int.random(in: 1...4, using: &random) {
-                    let before: [Int64: UInt8] = after
+                for _ in 0..<Int.random(in: 1...4, using: &random) {
+                    let before = after
                     try writer.execute("SAVEPOINT s")
-                    let first: Int = .random(in: 0..<100, using: &random)
-                    let keys: Range<Int> = first..<(first + Int.random(in: 1...60, using: &random))
-                    let byte: UInt8 = .random(in: 1...255, using: &random)
+                    let first = Int.random(in: 0..<100, using: &random)
+                    let keys = first..<(first + Int.random(in: 1...60, using: &random))
+                    let byte = UInt8.random(in: 1...255, using: &random)
                     try put(keys, byte, writer, bytes: Int.random(in: 1...6_000, using: &random))
                     for key: Int in keys { after[Int64(key)] = byte }
                     if Bool.random(using: &random) { #expect(try content(writer) == after) }
@@ -237,13 +237,13 @@ import ThicketTestSupport
         "in a file system without shared memory there is no log, and the database works with a journal",
         arguments: ["unix-dotfile", "unix-none"])
     func withoutSharedMemory(inner: String) throws {
-        let bench: LogBench = try .init()
-        let path: String = bench.path + "-plain"
-        defer { for suffix: String in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) } }
-        let name: String = try #require(GatheringFileSystem.name(over: inner))
+        let bench = try LogBench()
+        let path = bench.path + "-plain"
+        defer { for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) } }
+        let name = try #require(GatheringFileSystem.name(over: inner))
         #expect(name != inner)
         do {
-            let database: Database = try .init(path: path, vfs: name)
+            let database = try Database(path: path, vfs: name)
             // SQLite keeps its journal where it can have no log: it says so, and throws nothing.
             try database.execute("PRAGMA journal_mode=WAL; CREATE TABLE t (k INTEGER PRIMARY KEY, v BLOB)")
             try put(0..<50, 3, database)
@@ -251,7 +251,7 @@ import ThicketTestSupport
             try put(0..<50, 4, database)
             database.rollback()
         }
-        let again: Database = try .init(path: path, vfs: name)
+        let again = try Database(path: path, vfs: name)
         #expect(try content(again) == Dictionary(uniqueKeysWithValues: (0..<50).map { (Int64($0), 3) }))
         #expect(try again.integrityFindings() == [])
         #expect(access(path + "-wal", F_OK) != 0)
@@ -259,11 +259,11 @@ import ThicketTestSupport
 
     @Test("a crash may cut a write of many pages between any two of them")
     func pieces() throws {
-        let history: DiskHistory = .init()
-        let bytes: [UInt8] = (0..<10_000).map { UInt8(truncatingIfNeeded: $0) }
+        let history = DiskHistory()
+        let bytes = (0..<10_000).map { UInt8(truncatingIfNeeded: $0) }
         bytes.withUnsafeBytes { history.recordWrite($0, at: 4_000, "f") }
-        var whole: [UInt8] = []
-        for step: DiskHistory.Step in history.steps {
+        var whole = [UInt8]()
+        for step in history.steps {
             guard case .write(let offset, let part) = step.action else { continue }
             #expect(offset == 4_000 + whole.count)
             #expect(offset / 4_096 == (offset + part.count - 1) / 4_096)

@@ -9,27 +9,27 @@ import Testing
 final class LogBench {
     let path: String
     let disk: FaultVFS
-    private static let serial: Atomic<Int> = .init(0)
+    private static let serial = Atomic<Int>(0)
     private let folder: String
 
     init() throws {
-        let base: String = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-        var template: [CChar] = Array("\(base)/thicket-gather-XXXXXX".utf8CString)
+        let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(base)/thicket-gather-XXXXXX".utf8CString)
         try #require(mkdtemp(&template) != nil)
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         path = folder + "/db"
         disk = FaultVFS(name: "gathering-test-\(Self.serial.add(1, ordering: .relaxed).newValue)")
-        let database: Database = try connect(gathers: false)
+        let database = try connect(gathers: false)
         try database.execute("PRAGMA journal_mode=WAL; CREATE TABLE t (k INTEGER PRIMARY KEY, v BLOB)")
     }
 
     deinit {
-        for suffix: String in ["", "-wal", "-shm"] { unlink(path + suffix) }
+        for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) }
         rmdir(folder)
     }
 
     func connect(gathers: Bool) throws -> Database {
-        let database: Database = try .init(
+        let database = try Database(
             path: path, vfs: gathers ? GatheringFileSystem.name(over: disk.name) : disk.name)
         try database.execute("PRAGMA synchronous=EXTRA; PRAGMA wal_autocheckpoint=0")
         return database
@@ -39,13 +39,13 @@ final class LogBench {
     func pair() throws -> (Database, Database) { (try connect(gathers: true), try connect(gathers: false)) }
 
     func logBytes() throws -> Int {
-        var info: stat = .init()
+        var info = stat()
         try #require(stat(path + "-wal", &info) == 0)
         return Int(info.st_size)
     }
 
     func writes(_ body: () throws -> Void) rethrows -> Int {
-        let before: Int = disk.calls(of: .write)
+        let before = disk.calls(of: .write)
         try body()
         return disk.calls(of: .write) - before
     }

@@ -4,23 +4,23 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketTestSupport
 
-/// Any number of devices, any interleaving, compaction at any moment: all end equal to each other and to a fresh
-/// device; of a text nothing is missing and nothing doubled; and nobody is told that something was wrong.
+/// Any number of devices, any interleaving, compaction at any moment: all devices end equal to each other and to a
+/// fresh device; no character of a text is missing or doubled; and no device reports a false alarm.
 ///
-/// `THICKET_SEALED_CASES` plays so many cases of each kind, `THICKET_SEED` begins with another one.
+/// `THICKET_SEALED_CASES` sets the number of cases of each kind, `THICKET_SEED` the seed.
 @Suite("Sealed objects converge")
 struct ConvergenceTests {
     private static func number(_ name: String) -> UInt64? { getenv(name).flatMap { UInt64(String(cString: $0)) } }
 
-    private static let seed: UInt64 = number("THICKET_SEED") ?? 42
+    private static let seed = number("THICKET_SEED") ?? 42
 
     private func play(_ name: String, _ cases: Int, _ settings: (inout SeededRandom) -> World.Settings) {
-        let count: Int = Self.number("THICKET_SEALED_CASES").map(Int.init) ?? cases
-        var totals: World.Totals = .init()
-        for number: Int in 0..<count {
-            let seed: UInt64 = Self.seed &* 1_000_003 &+ UInt64(number)
-            var random: SeededRandom = .init(seed: ~seed)
-            var world: World = .init(seed: seed, settings: settings(&random))
+        let count = Self.number("THICKET_SEALED_CASES").map(Int.init) ?? cases
+        var totals = World.Totals()
+        for number in 0..<count {
+            let seed = Self.seed &* 1_000_003 &+ UInt64(number)
+            var random = SeededRandom(seed: ~seed)
+            var world = World(seed: seed, settings: settings(&random))
             do { try world.run() } catch {
                 Issue.record("\(name), case \(number) of THICKET_SEED=\(Self.seed): \(error)")
                 return
@@ -38,7 +38,7 @@ struct ConvergenceTests {
         #expect(totals.operations > count)
     }
 
-    @Test("two to eight devices that type, with compaction now and then")
+    @Test("two to eight devices that type converge, with occasional compactions")
     func typing() {
         play("typing", 150) { random in
             .init(
@@ -47,7 +47,7 @@ struct ConvergenceTests {
         }
     }
 
-    @Test("edits of every kind: keys, numbers, lists, nested objects")
+    @Test("devices converge over edits of every kind: keys, numbers, lists, nested objects")
     func everything() {
         play("everything", 150) { random in
             .init(
@@ -56,7 +56,7 @@ struct ConvergenceTests {
         }
     }
 
-    @Test("devices that were away for longer than the window reaches send anew what has become void")
+    @Test("devices that were offline for longer than the window converge and send their void operations again")
     func longAway() {
         play("long away", 12) { random in
             .init(
@@ -65,7 +65,7 @@ struct ConvergenceTests {
         }
     }
 
-    @Test("compactions that race all the time")
+    @Test("devices converge while compactions race all the time")
     func racing() {
         play("racing compactions", 60) { random in
             .init(

@@ -5,10 +5,10 @@ import ThicketProtocol
 
 @testable import ThicketSealed
 
-/// What an edit of this device prevails over is told, once, whichever way the two have met.
-@Suite("What gives way to an edit that waited")
+/// A value that gives way to an edit of this device is reported as a conflict, once, however the two were merged.
+@Suite("Conflicts of an edit that waited")
 struct GaveWayTests {
-    private static let sealer: ClearSealer = .init()
+    private static let sealer = ClearSealer()
 
     private static func object(author: UInt64) -> SealedObject {
         SealedObject(
@@ -19,15 +19,15 @@ struct GaveWayTests {
     }
 
     private static func seal(_ object: inout SealedObject, _ id: UInt8) throws -> [UInt8] {
-        let made: SealedObject.Pending? = object.seal(
+        let made = object.seal(
             changeID: .init(repeating: id, count: 16), nonce: [], with: sealer)
         return try #require(made).sealed
     }
 
-    /// Another device sets a member; its operation as it is ordered.
+    /// Another device makes an edit and receives its own operation; returns that operation.
     private static func theirs(_ object: inout SealedObject, _ diff: String, id: UInt8) throws -> [UInt8] {
         try object.edit(try ObjectDiff(JSONValue(parsing: diff)))
-        let sealed: [UInt8] = try seal(&object, id)
+        let sealed = try seal(&object, id)
         _ = object.receive(sealed, with: sealer)
         return sealed
     }
@@ -38,15 +38,15 @@ struct GaveWayTests {
         events.compactMap { if case .conflict(let conflict) = $0 { conflict } else { nil } }
     }
 
-    private static let twoToOne: [SealedConflict] = [SealedConflict(path: ["n"], losing: 2, winning: 1)]
+    private static let twoToOne = [SealedConflict(path: ["n"], losing: 2, winning: 1)]
 
     @Test(
-        "an edit that was not sent yet: when the other comes, and neither when more comes nor when it is ordered itself"
+        "an unsent edit reports its conflict when the other edit arrives, not with later edits or its own ordering"
     )
     func waiting() throws {
         var (mine, other): (SealedObject, SealedObject) = (Self.object(author: 1), Self.object(author: 2))
         try mine.edit(ObjectDiff(JSONValue(parsing: Self.set(1))))
-        let first: [UInt8] = try Self.theirs(&other, Self.set(2), id: 20)
+        let first = try Self.theirs(&other, Self.set(2), id: 20)
         #expect(Self.told(mine.receive(first, with: Self.sealer)) == Self.twoToOne)
         #expect(mine.object?["n"] == 1 && mine.isConsistent)
         for (id, diff): (UInt8, String) in [(21, #"{"t":{"o":"d","v":"+x"}}"#), (22, #"{"o":{"o":"+","v":1}}"#)] {
@@ -55,17 +55,17 @@ struct GaveWayTests {
         let restored: SealedObject? = .restored(
             author: mine.author, log: mine.log, pending: nil, kept: mine.kept, with: Self.sealer)
         #expect(restored == mine)
-        let sealed: [UInt8] = try Self.seal(&mine, 1)
+        let sealed = try Self.seal(&mine, 1)
         #expect(Self.told(mine.receive(sealed, with: Self.sealer)).isEmpty)
         #expect(Self.told(other.receive(sealed, with: Self.sealer)).isEmpty && other.object?["n"] == 1)
     }
 
-    @Test("one after the other gives way, and each is told")
+    @Test("an edit that prevails over several others in turn reports a conflict for each")
     func again() throws {
-        var (mine, other): (SealedObject, SealedObject) = (Self.object(author: 1), Self.object(author: 2))
+        var (mine, other) = (Self.object(author: 1), Self.object(author: 2))
         try mine.edit(ObjectDiff(JSONValue(parsing: Self.set(1))))
-        for value: Int in 2...4 {
-            let events: [SealedEvent] = mine.receive(
+        for value in 2...4 {
+            let events = mine.receive(
                 try Self.theirs(&other, Self.set(value), id: UInt8(value)), with: Self.sealer)
             #expect(
                 Self.told(events) == [
@@ -74,55 +74,55 @@ struct GaveWayTests {
         }
     }
 
-    @Test("an edit on its way: when it is ordered, by the log, to everybody")
+    @Test("an edit in flight reports its conflict when it is ordered, from the log, on every device")
     func onItsWay() throws {
-        var (mine, other): (SealedObject, SealedObject) = (Self.object(author: 1), Self.object(author: 2))
+        var (mine, other) = (Self.object(author: 1), Self.object(author: 2))
         try mine.edit(ObjectDiff(JSONValue(parsing: Self.set(1))))
-        let sealed: [UInt8] = try Self.seal(&mine, 1)
-        let first: [UInt8] = try Self.theirs(&other, Self.set(2), id: 20)
+        let sealed = try Self.seal(&mine, 1)
+        let first = try Self.theirs(&other, Self.set(2), id: 20)
         #expect(Self.told(mine.receive(first, with: Self.sealer)).isEmpty)
         #expect(Self.told(mine.receive(sealed, with: Self.sealer)) == Self.twoToOne)
         #expect(Self.told(other.receive(sealed, with: Self.sealer)) == Self.twoToOne)
     }
 
-    @Test("an edit on its way that counts for nothing, and goes out again: when that is known, and not again")
+    @Test("an edit in flight that becomes void and is sent again reports its conflict once, when it becomes void")
     func void() throws {
-        var (mine, other): (SealedObject, SealedObject) = (Self.object(author: 1), Self.object(author: 2))
+        var (mine, other) = (Self.object(author: 1), Self.object(author: 2))
         try mine.edit(ObjectDiff(JSONValue(parsing: Self.set(1))))
-        let sealed: [UInt8] = try Self.seal(&mine, 1)
+        let sealed = try Self.seal(&mine, 1)
         _ = mine.receive(try Self.theirs(&other, Self.set(2), id: 20), with: Self.sealer)
         for id: UInt8 in 0..<64 {
             let diff: String = #"{"t":{"o":"r","v":"\#(id)"}}"#
             #expect(Self.told(mine.receive(try Self.theirs(&other, diff, id: 30 + id), with: Self.sealer)).isEmpty)
         }
         #expect(Self.told(mine.receive(sealed, with: Self.sealer)) == Self.twoToOne)
-        let again: [UInt8] = try Self.seal(&mine, 2)
+        let again = try Self.seal(&mine, 2)
         #expect(Self.told(mine.receive(again, with: Self.sealer)).isEmpty && mine.log.object?["n"] == 1)
     }
 
-    @Test("an edit that a snapshot shows to have been ordered: when that is read")
+    @Test("an edit that a snapshot shows to have been ordered reports its conflict when the snapshot is read")
     func behindSnapshot() throws {
-        var (mine, other): (SealedObject, SealedObject) = (Self.object(author: 1), Self.object(author: 2))
+        var (mine, other) = (Self.object(author: 1), Self.object(author: 2))
         try mine.edit(ObjectDiff(JSONValue(parsing: Self.set(1))))
-        let sealed: [UInt8] = try Self.seal(&mine, 1)
+        let sealed = try Self.seal(&mine, 1)
         _ = try Self.theirs(&other, Self.set(2), id: 20)
         _ = other.receive(sealed, with: Self.sealer)
-        let snapshot: [UInt8] = other.sealedSnapshot(id: .init(repeating: 7, count: 16), nonce: [], with: Self.sealer)
-        let events: [SealedEvent] = mine.adopt(
+        let snapshot = other.sealedSnapshot(id: .init(repeating: 7, count: 16), nonce: [], with: Self.sealer)
+        let events = mine.adopt(
             SealedEntity(snapshots: [2: Base64.encodeURL(snapshot)]), with: Self.sealer)
         #expect(Self.told(events) == Self.twoToOne && mine.pending == nil && mine.problem == nil)
     }
 
-    @Test("what nothing was lost of tells nothing: equal values, texts that are joined, sums, elements of lists")
+    @Test("a merge that loses nothing reports no conflict: equal values, joined texts, sums, elements of lists")
     func nothingLost() throws {
-        for (own, their): (String, String) in [
+        for (own, their) in [
             (Self.set(2), Self.set(2)), (#"{"t":{"o":"d","v":"+a"}}"#, #"{"t":{"o":"d","v":"+b"}}"#),
             (#"{"n":{"o":"I","v":1}}"#, #"{"n":{"o":"I","v":2}}"#),
             (#"{"l":{"o":"L","v":{"0":{"o":"+","v":1}}}}"#, #"{"l":{"o":"L","v":{"0":{"o":"-"}}}}"#),
         ] {
-            var (mine, other): (SealedObject, SealedObject) = (Self.object(author: 1), Self.object(author: 2))
+            var (mine, other) = (Self.object(author: 1), Self.object(author: 2))
             try mine.edit(ObjectDiff(JSONValue(parsing: own)))
-            let events: [SealedEvent] = mine.receive(try Self.theirs(&other, their, id: 20), with: Self.sealer)
+            let events = mine.receive(try Self.theirs(&other, their, id: 20), with: Self.sealer)
             #expect(Self.told(events).isEmpty, "\(own) \(their): \(events)")
         }
     }

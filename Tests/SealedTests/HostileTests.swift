@@ -6,53 +6,53 @@ import ThicketTestSupport
 
 @testable import ThicketSealed
 
-/// A server that lies, and members who do: each lie is told, and nothing of it is shown as genuine.
+/// A server or a member lies: a device reports each lie and shows nothing of it as genuine.
 @Suite("Lies about sealed objects")
 struct HostileTests {
-    /// An honest history of three devices, up to a point, and what the server holds then.
+    /// An honest history of three devices, and what the server holds after it.
     private struct Story {
-        let sealer: ClearSealer = .init()
-        let place: SealedPlace = .init(owner: "o", app: "a", bucket: "b", serverKey: "k")
+        let sealer = ClearSealer()
+        let place = SealedPlace(owner: "o", app: "a", bucket: "b", serverKey: "k")
         var random: SeededRandom
-        var devices: [SealedObject] = []
-        var operations: [[UInt8]] = []
+        var devices = [SealedObject]()
+        var operations = [[UInt8]]()
         let first: [UInt8]
-        var letters: Letters = .init()
+        var letters = Letters()
 
         init(seed: UInt64, devices count: Int = 3) {
             random = SeededRandom(seed: seed)
-            let log: SealedLog = .init(
+            let log = SealedLog(
                 place: place, appKey: "key", incarnation: random.bytes(16), object: ["t": .string(letters.insert(5))])
-            for number: Int in 0..<count {
+            for number in 0..<count {
                 devices.append(SealedObject(author: .init(rawValue: UInt64(10 + number)), log: log))
             }
             first = devices[0].sealedSnapshot(id: random.bytes(16), nonce: [], with: sealer)
         }
 
-        /// The next operation of a device, which is not taken by anybody yet.
+        /// The next operation of a device; no device has received it yet.
         mutating func write(_ device: Int) -> [UInt8] {
-            let object: JSONObject = devices[device].object ?? [:]
-            let delta: TextDelta = .init([
+            let object = devices[device].object ?? [:]
+            let delta = TextDelta([
                 .insert(Array(letters.insert(2).utf16)), .retain(object["t"]?.stringValue?.utf16.count ?? 0),
             ])
             try? devices[device].edit(ObjectDiff([(key: "t", operation: .text(delta))]))
             return devices[device].seal(changeID: random.bytes(16), nonce: [], with: sealer)?.sealed ?? []
         }
 
-        /// Honest operations by devices in turn, taken by all.
+        /// Honest operations of random devices, received by all.
         mutating func go(_ count: Int) -> [SealedEvent] {
-            var events: [SealedEvent] = []
+            var events = [SealedEvent]()
             for _ in 0..<count {
-                let sealed: [UInt8] = write(random.below(devices.count))
+                let sealed = write(random.below(devices.count))
                 operations.append(sealed)
                 for device: Int in devices.indices { events += devices[device].receive(sealed, with: sealer) }
             }
             return events
         }
 
-        /// The object as a server shows it that tells these operations.
+        /// The object as a server shows it with these operations.
         func entity(_ operations: [[UInt8]], snapshots: [Int: [UInt8]]? = nil) -> SealedEntity {
-            let named: [Int: [UInt8]] = snapshots ?? [0: first]
+            let named = snapshots ?? [0: first]
             return SealedEntity(
                 snapshots: named.mapValues { Base64.encodeURL($0) },
                 tail: operations.reversed().map { Base64.encodeURL($0) })
@@ -66,86 +66,88 @@ struct HostileTests {
     private static let seeds: Range<UInt64> = 0..<10
 
     private static func honest(_ seed: UInt64, devices: Int = 3) -> Story {
-        var story: Story = .init(seed: seed, devices: devices)
-        let events: [SealedEvent] = story.go(1 + story.random.below(90))
+        var story = Story(seed: seed, devices: devices)
+        let events = story.go(1 + story.random.below(90))
         #expect(integrity(events) == [], "a false alarm")
         return story
     }
 
-    @Test("an operation that is kept from one device: told at the next word from the other side", arguments: seeds)
+    @Test("an operation withheld from one device is found with the next operation of another", arguments: seeds)
     func drop(seed: UInt64) {
-        var story: Story = Self.honest(seed)
-        let at: Int = story.operations.count
-        let dropped: [UInt8] = story.write(0)
+        var story = Self.honest(seed)
+        let at = story.operations.count
+        let dropped = story.write(0)
         for device: Int in 0...1 { _ = story.devices[device].receive(dropped, with: story.sealer) }
-        let before: SealedObject = story.devices[2]
-        let next: [UInt8] = story.write(1)
-        let events: [SealedEvent] = story.devices[2].receive(next, with: story.sealer)
+        let before = story.devices[2]
+        let next = story.write(1)
+        let events = story.devices[2].receive(next, with: story.sealer)
         #expect(Self.integrity(events) == [.forked(at: at + 1)])
         #expect(story.devices[2].object == before.object && story.devices[2].log == before.log)
         #expect(throws: SealedEditError.readOnly) { try story.devices[2].edit(ObjectDiff()) }
     }
 
-    @Test("two operations in another order for one device", arguments: seeds)
+    @Test("two operations in another order for one device are reported as a fork", arguments: seeds)
     func reorder(seed: UInt64) {
-        var story: Story = Self.honest(seed)
-        let at: Int = story.operations.count
-        let (one, two): ([UInt8], [UInt8]) = (story.write(0), story.write(1))
-        for sealed: [UInt8] in [one, two] {
+        var story = Self.honest(seed)
+        let at = story.operations.count
+        let (one, two) = (story.write(0), story.write(1))
+        for sealed in [one, two] {
             for device: Int in 0...1 { _ = story.devices[device].receive(sealed, with: story.sealer) }
         }
-        for sealed: [UInt8] in [two, one] { _ = story.devices[2].receive(sealed, with: story.sealer) }
-        let (shown, next): (JSONObject?, [UInt8]) = (story.devices[2].object, story.write(0))
-        let told: [SealedIntegrity] = Self.integrity(story.devices[2].receive(next, with: story.sealer))
+        for sealed in [two, one] { _ = story.devices[2].receive(sealed, with: story.sealer) }
+        let (shown, next) = (story.devices[2].object, story.write(0))
+        let told = Self.integrity(story.devices[2].receive(next, with: story.sealer))
         #expect(told == [.forked(at: at + 2)])
         #expect(story.devices[2].object == shown)
-        // Shown the other's whole object, it says where the two part.
-        let answer: [SealedIntegrity] = Self.integrity(
+        // A device that is shown the other's whole object reports the position where the two part.
+        let answer = Self.integrity(
             story.devices[1].adopt(story.entity(story.operations + [two, one]), with: story.sealer))
         #expect(answer == [.forked(at: at + 1)])
     }
 
-    @Test("an operation that is sent again", arguments: seeds)
+    @Test("an operation that is sent again is reported as repeated and changes nothing", arguments: seeds)
     func replay(seed: UInt64) {
-        var story: Story = Self.honest(seed)
+        var story = Self.honest(seed)
         _ = story.go(3)
-        let sealed: [UInt8] = story.operations[story.random.below(story.operations.count)]
+        let sealed = story.operations[story.random.below(story.operations.count)]
         for device: Int in story.devices.indices {
-            let shown: JSONObject? = story.devices[device].object
-            let told: [SealedIntegrity] = Self.integrity(story.devices[device].receive(sealed, with: story.sealer))
+            let shown = story.devices[device].object
+            let told = Self.integrity(story.devices[device].receive(sealed, with: story.sealer))
             #expect(told == [.misfit(at: story.operations.count + 1, .repeated)])
             #expect(story.devices[device].object == shown)
         }
     }
 
-    @Test("an operation of another object, cut bytes, foreign bytes", arguments: seeds)
+    @Test(
+        "an operation of another object, cut bytes and foreign bytes are reported as not opening",
+        arguments: seeds)
     func swap(seed: UInt64) {
-        var story: Story = Self.honest(seed)
-        let position: Int = story.operations.count
-        let genuine: [UInt8] = story.operations[0]
-        let clear: [UInt8] = story.sealer.open(genuine, kind: .operation, position: 0)?.clear ?? []
-        let other: [UInt8] = ClearSealer(object: 1).seal(
+        var story = Self.honest(seed)
+        let position = story.operations.count
+        let genuine = story.operations[0]
+        let clear = story.sealer.open(genuine, kind: .operation, position: 0)?.clear ?? []
+        let other = ClearSealer(object: 1).seal(
             clear, kind: .operation, id: story.random.bytes(16), position: 0, nonce: [])
-        let lies: [[UInt8]] = [other, Array(genuine.dropLast()), story.random.bytes(100), []]
+        let lies = [other, Array(genuine.dropLast()), story.random.bytes(100), []]
         for (number, lie) in lies.enumerated() {
-            let told: [SealedIntegrity] = Self.integrity(story.devices[1].receive(lie, with: story.sealer))
+            let told = Self.integrity(story.devices[1].receive(lie, with: story.sealer))
             #expect(told == [.misfit(at: position + 1 + number, .doesNotOpen)])
         }
         #expect(story.devices[1].object == story.devices[0].object)
     }
 
-    @Test("an older state, whatever it is wrapped in", arguments: seeds)
+    @Test("an older state or incarnation is reported as rolled back and not shown", arguments: seeds)
     func rollBack(seed: UInt64) {
-        var story: Story = Self.honest(seed)
+        var story = Self.honest(seed)
         _ = story.go(2)
-        let old: Int = story.operations.count - 1 - story.random.below(story.operations.count - 1)
-        let shown: JSONObject? = story.devices[0].object
-        let told: [SealedIntegrity] = Self.integrity(
+        let old = story.operations.count - 1 - story.random.below(story.operations.count - 1)
+        let shown = story.devices[0].object
+        let told = Self.integrity(
             story.devices[0].adopt(story.entity(Array(story.operations[..<old])), with: story.sealer))
         #expect(told == [.rolledBack(to: old)])
         #expect(story.devices[0].object == shown)
         // An older incarnation is an older state too.
-        guard var again: SealedObject = story.devices[1].keepingMine(incarnation: story.random.bytes(16)) else {
+        guard var again = story.devices[1].keepingMine(incarnation: story.random.bytes(16)) else {
             return
         }
         #expect(
@@ -154,44 +156,46 @@ struct HostileTests {
         #expect(again.object == shown)
     }
 
-    @Test("two histories: each side finds out at the first word of the other", arguments: seeds)
+    @Test("each side of a fork reports it at the first operation of the other side", arguments: seeds)
     func fork(seed: UInt64) {
-        var story: Story = Self.honest(seed)
-        let at: Int = story.operations.count
-        let (one, two): ([UInt8], [UInt8]) = (story.write(0), story.write(1))
+        var story = Self.honest(seed)
+        let at = story.operations.count
+        let (one, two) = (story.write(0), story.write(1))
         _ = story.devices[0].receive(one, with: story.sealer)
         _ = story.devices[1].receive(two, with: story.sealer)
         _ = story.devices[2].receive(one, with: story.sealer)
-        let (mine, theirs): ([UInt8], [UInt8]) = (story.write(0), story.write(1))
+        let (mine, theirs) = (story.write(0), story.write(1))
         #expect(Self.integrity(story.devices[1].receive(mine, with: story.sealer)) == [.forked(at: at + 1)])
         #expect(Self.integrity(story.devices[0].receive(theirs, with: story.sealer)) == [.forked(at: at + 1)])
         #expect(Self.integrity(story.devices[2].receive(theirs, with: story.sealer)) == [.forked(at: at + 1)])
     }
 
-    @Test("an operation by a member that opens and does not fit", arguments: seeds)
+    @Test("a member's operation that opens and does not fit is reported and changes nothing", arguments: seeds)
     func misfit(seed: UInt64) {
-        var story: Story = Self.honest(seed)
-        let log: SealedLog = story.devices[0].log
-        let wrong: SealedOperation = .init(
+        var story = Self.honest(seed)
+        let log = story.devices[0].log
+        let wrong = SealedOperation(
             base: log.position, head: log.chain.recent[log.chain.recent.count - 1], incarnation: log.incarnationTag,
             author: .init(rawValue: 77), content: .edit(.members([.init("t", .increment(1))])))
-        let sealed: [UInt8] = story.sealer.seal(
+        let sealed = story.sealer.seal(
             wrong.clearBytes(), kind: .operation, id: story.random.bytes(16), position: 0, nonce: [])
-        let told: [SealedIntegrity] = Self.integrity(story.devices[1].receive(sealed, with: story.sealer))
+        let told = Self.integrity(story.devices[1].receive(sealed, with: story.sealer))
         #expect(told == [.misfit(at: log.position + 1, .doesNotFit)])
         #expect(story.devices[1].object == story.devices[0].object && story.devices[1].problem == nil)
     }
 
-    @Test("wrong snapshots: another content, another position, foreign bytes, another chain", arguments: seeds)
+    @Test(
+        "a snapshot with other content, another position, foreign bytes or another chain is reported",
+        arguments: seeds)
     func wrongSnapshot(seed: UInt64) throws {
-        var story: Story = Self.honest(seed)
+        var story = Self.honest(seed)
         _ = story.go(3)
-        let middle: Int = 1 + story.random.below(story.operations.count - 1)
+        let middle = 1 + story.random.below(story.operations.count - 1)
         func replayed(_ count: Int) -> SealedLog {
-            var log: SealedLog? = SealedSnapshot.log(
+            var log = SealedSnapshot.log(
                 clear: story.sealer.open(story.first, kind: .snapshot, position: 0)?.clear ?? [], place: story.place,
                 position: 0)
-            for sealed: [UInt8] in story.operations[..<count] {
+            for sealed in story.operations[..<count] {
                 _ = log?.append(sealed, clear: story.sealer.open(sealed, kind: .operation, position: 0)?.clear)
             }
             return log ?? story.devices[0].log
@@ -201,67 +205,67 @@ struct HostileTests {
                 SealedSnapshot.clearBytes(of: log), kind: .snapshot, id: .init(repeating: 1, count: 16),
                 position: position, nonce: [])
         }
-        let tail: [[UInt8]] = Array(story.operations[middle...])
-        let genuine: SealedLog = replayed(middle)
-        var device: SealedObject = story.devices[0]
-        let right: SealedEntity = story.entity(tail, snapshots: [middle: sealed(genuine, at: middle)])
+        let tail = Array(story.operations[middle...])
+        let genuine = replayed(middle)
+        var device = story.devices[0]
+        let right = story.entity(tail, snapshots: [middle: sealed(genuine, at: middle)])
         #expect(device.adopt(right, with: story.sealer) == [], "a false alarm")
 
-        var content: SealedLog = genuine
+        var content = genuine
         content.object?["more"] = 1
-        var authors: SealedLog = genuine
+        var authors = genuine
         authors.lastPositions[.init(rawValue: 99)] = 1
-        let lies: [[UInt8]] = [
+        let lies = [
             sealed(content, at: middle), sealed(authors, at: middle), sealed(replayed(middle - 1), at: middle),
             sealed(genuine, at: middle + 1), story.random.bytes(300),
         ]
-        for lie: [UInt8] in lies {
+        for lie in lies {
             device = story.devices[0]
-            let told: [SealedEvent] = device.adopt(story.entity(tail, snapshots: [middle: lie]), with: story.sealer)
+            let told = device.adopt(story.entity(tail, snapshots: [middle: lie]), with: story.sealer)
             #expect(Self.integrity(told) == [.snapshotMismatch(at: middle)])
             #expect(device.object == story.devices[0].object)
         }
-        // Ahead of a device that is behind: what it says of the operations between must lead to what it holds.
-        var window: SealedLog = genuine
+        // A snapshot ahead of a device: its operations in between must lead to its content.
+        var window = genuine
         window.window[window.window.count - 1] = nil
-        for lie: SealedLog in [content, window] {
+        for lie in [content, window] {
             device = SealedObject(author: .init(rawValue: 50), log: replayed(max(0, middle - 60)))
             if lie == window, genuine.window[genuine.window.count - 1] == nil { continue }
-            let shown: JSONObject? = device.object
-            let entity: SealedEntity = story.entity(tail, snapshots: [middle: sealed(lie, at: middle)])
+            let shown = device.object
+            let entity = story.entity(tail, snapshots: [middle: sealed(lie, at: middle)])
             #expect(Self.integrity(device.adopt(entity, with: story.sealer)) == [.snapshotMismatch(at: middle)])
             #expect(device.object == shown)
         }
-        // A snapshot of another chain, ahead of everybody.
-        var other: Story = .init(seed: seed)
+        // A snapshot of another chain, ahead of every device.
+        var other = Story(seed: seed)
         _ = other.go(story.operations.count + 5)
         device = story.devices[0]
-        let ahead: SealedLog = other.devices[0].log
-        let told: [SealedEvent] = device.adopt(
+        let ahead = other.devices[0].log
+        let told = device.adopt(
             story.entity([], snapshots: [ahead.position: sealed(ahead, at: ahead.position)]), with: story.sealer)
         #expect(Self.integrity(told).count == 1 || ahead.chain.firstDifference(to: device.log.chain) == nil)
     }
 
-    @Test("an object that is gone without a tombstone stays, and is told; with one it is gone")
+    @Test("an object removed without a tombstone is reported and stays visible; with a tombstone it is deleted")
     func removal() throws {
-        var story: Story = Self.honest(7)
-        let shown: JSONObject? = story.devices[0].object
+        var story = Self.honest(7)
+        let shown = story.devices[0].object
         #expect(Self.integrity(story.devices[0].serverRemoved()) == [.removed])
         #expect(story.devices[0].object == shown)
 
         try story.devices[1].delete()
-        let made: SealedObject.Pending? = story.devices[1].seal(
+        let made = story.devices[1].seal(
             changeID: story.random.bytes(16), nonce: [], with: story.sealer)
-        let sealed: [UInt8] = try #require(made?.sealed)
+        let sealed = try #require(made?.sealed)
         _ = story.devices[1].receive(sealed, with: story.sealer)
         _ = story.devices[2].receive(sealed, with: story.sealer)
         #expect(story.devices[2].object == nil && story.devices[2].serverRemoved() == [])
         #expect(throws: SealedEditError.deleted) { try story.devices[2].edit(ObjectDiff()) }
     }
 
-    @Test("clear text in the place of a sealed object is told and not shown")
+    @Test("clear text in the place of a sealed object is reported and not shown")
     func clear() {
-        var story: Story = Self.honest(8)
+        var story = Self.honest(8)
         #expect(throws: SealedShapeError.self) { try SealedEntity(["title": "hello"]) }
         #expect(throws: SealedShapeError.self) { try SealedEntity(["z": 1, "s": [:], "d": []]) }
         for shape: JSONValue in [0, -2, "2", .null, 1.5] {
@@ -269,34 +273,34 @@ struct HostileTests {
                 try SealedEntity(["z": shape, "s": ["0": "a"], "d": []])
             }
         }
-        let shown: JSONObject? = story.devices[0].object
+        let shown = story.devices[0].object
         #expect(Self.integrity(story.devices[0].serverShowedClear()) == [.clear])
         #expect(story.devices[0].object == shown)
     }
 
-    @Test("an object of a newer shape is nothing clear: it stops, until the known shape is shown, and says so once")
+    @Test("a newer shape is not clear text: the object stops until the known shape is shown, and reports that once")
     func newerShape() throws {
         for object: JSONObject in [["z": 2], ["z": 2, "s": ["0": "a"], "d": []], ["z": 9, "title": "hello"]] {
             #expect(throws: SealedShapeError(.newerShape)) { try SealedEntity(object) }
             #expect(throws: SealedShapeError(.newerShape)) { try SealedShape.check(object: object) }
         }
         #expect(SealedShapeError(.newerShape).code == .invalidRequest)
-        var story: Story = Self.honest(8)
-        let known: SealedObject = story.devices[0]
+        var story = Self.honest(8)
+        let known = story.devices[0]
         #expect(story.devices[0].serverShowedNewerShape() == [.stopped(after: nil)])
         #expect(story.devices[0].serverShowedNewerShape().isEmpty && story.devices[0].isStopped)
         #expect(story.devices[0].problem == nil && story.devices[0].object == known.object)
         #expect(throws: SealedEditError.readOnly) { try story.devices[0].delete() }
-        let kept: SealedKept = story.devices[0].kept
+        let kept = story.devices[0].kept
         #expect(kept.isNewer && SealedKept(kept.json) == kept)
         story.devices[0].leaveNewerShape()
         #expect(story.devices[0] == known && !known.kept.isNewer && SealedKept(known.kept.json) == known.kept)
     }
 
-    @Test("where an object stopped is kept as a position, and nothing else is taken for one")
+    @Test("the position at which an object stopped is kept, and anything but a position is rejected")
     func keptStop() throws {
-        for position: Int in [0, 1, 1_000_000] {
-            var kept: SealedKept = SealedKept()
+        for position in [0, 1, 1_000_000] {
+            var kept = SealedKept()
             kept.stoppedAfter = position
             #expect(SealedKept(kept.json) == kept && kept.isStopped && !kept.isEmpty)
         }
@@ -305,41 +309,43 @@ struct HostileTests {
         }
     }
 
-    @Test("after a fork: keep mine begins anew with my content, take the server's tells what I had", arguments: seeds)
+    @Test(
+        "after a fork, keeping mine starts again with my content; taking the server's reports my content as lost",
+        arguments: seeds)
     func repair(seed: UInt64) throws {
-        var story: Story = Self.honest(seed)
-        let (one, two): ([UInt8], [UInt8]) = (story.write(0), story.write(1))
+        var story = Self.honest(seed)
+        let (one, two) = (story.write(0), story.write(1))
         _ = story.devices[0].receive(one, with: story.sealer)
         _ = story.devices[1].receive(two, with: story.sealer)
         _ = story.devices[0].receive(story.write(1), with: story.sealer)
-        var mine: SealedObject = story.devices[0]
+        var mine = story.devices[0]
         #expect(mine.problem?.needsChoice == true)
-        let shown: JSONObject = try #require(mine.object)
+        let shown = try #require(mine.object)
 
-        var kept: SealedObject = try #require(mine.keepingMine(incarnation: story.random.bytes(16)))
+        var kept = try #require(mine.keepingMine(incarnation: story.random.bytes(16)))
         #expect(kept.object == shown && kept.problem == nil && kept.log.position == 0)
-        let snapshot: [UInt8] = kept.sealedSnapshot(id: story.random.bytes(16), nonce: [], with: story.sealer)
-        // The others see the new incarnation, with what they had not sent yet on top.
-        let before: JSONObject? = story.devices[2].object
-        let events: [SealedEvent] = story.devices[2].adopt(
+        let snapshot = kept.sealedSnapshot(id: story.random.bytes(16), nonce: [], with: story.sealer)
+        // Another device sees the new incarnation, with its unsent edits on top.
+        let before = story.devices[2].object
+        let events = story.devices[2].adopt(
             story.entity([], snapshots: [0: snapshot]), with: story.sealer)
         #expect(events.first == .recreated && Self.integrity(events) == [])
         #expect(story.devices[2].object == shown && before != shown && story.devices[2].isConsistent)
         try kept.edit(ObjectDiff([(key: "k", operation: .insert(1))]))
         #expect(kept.object?["k"] == 1)
 
-        let told: [SealedEvent] = try mine.takeServers(
+        let told = try mine.takeServers(
             story.entity(story.operations + [two]), with: story.sealer)
         #expect(mine.problem == nil && mine.object != shown && !mine.hasEdits)
         #expect(
             told.contains(.conflict(.init(path: [], losing: .object(shown), winning: mine.object.map { .object($0) }))))
     }
 
-    @Test("what the object heads names and the server does not show is found")
+    @Test("an object that the heads name and the server does not show, or shows otherwise, is found")
     func heads() throws {
-        let story: Story = Self.honest(9)
-        let log: SealedLog = story.devices[0].log
-        let content: JSONObject = try JSONDiff.apply(SealedHeads.edit(of: [:], for: [log]), to: [:])
+        let story = Self.honest(9)
+        let log = story.devices[0].log
+        let content = try JSONDiff.apply(SealedHeads.edit(of: [:], for: [log]), to: [:])
         #expect(SealedHeads.edit(of: content, for: [log]).isEmpty)
         func found(_ log: SealedLog?, isDeleted: Bool = false) -> [SealedIntegrity] {
             SealedHeads.findings(in: content, log: { $0 == "k" ? log : nil }, isDeleted: { _ in isDeleted }).map(
@@ -347,12 +353,12 @@ struct HostileTests {
         }
         #expect(found(log) == [])
         #expect(found(nil) == [.removed] && found(nil, isDeleted: true) == [])
-        var shorter: SealedLog = .init(
+        var shorter = SealedLog(
             place: log.place, appKey: log.appKey, incarnation: log.incarnation, object: [:])
         #expect(found(shorter) == [.rolledBack(to: 0)])
         while shorter.position < log.position { _ = shorter.append([1], clear: nil) }
         #expect(found(shorter) == [.forked(at: log.position)])
-        let other: SealedLog = .init(
+        let other = SealedLog(
             place: log.place, appKey: "", incarnation: .init(repeating: 0, count: 16), object: [:])
         #expect(found(other) == [])
     }

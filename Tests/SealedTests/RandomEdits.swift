@@ -1,32 +1,32 @@
 import ThicketProtocol
 import ThicketTestSupport
 
-/// Characters that are each inserted once: what became of every one of them can be told.
+/// Characters that are each inserted once, so that a test can check the fate of each.
 struct Letters {
     private var next: UInt32 = 0
-    private(set) var inserted: Set<UInt32> = []
-    private(set) var deleted: Set<UInt32> = []
+    private(set) var inserted = Set<UInt32>()
+    private(set) var deleted = Set<UInt32>()
 
     /// New characters, every fifth of them outside of the BMP.
     mutating func insert(_ count: Int) -> String {
-        var text: String = ""
+        var text = ""
         for _ in 0..<count {
-            let value: UInt32 = next % 5 == 4 ? 0x2_0000 + next : 0x4E00 + next % 20_000
+            let value = next % 5 == 4 ? 0x2_0000 + next : 0x4E00 + next % 20_000
             next += 1
-            guard inserted.insert(value).inserted, let scalar: Unicode.Scalar = .init(value) else { continue }
+            guard inserted.insert(value).inserted, let scalar = Unicode.Scalar(value) else { continue }
             text.unicodeScalars.append(scalar)
         }
         return text
     }
 
     mutating func delete(_ scalars: some Sequence<Unicode.Scalar>) {
-        for scalar: Unicode.Scalar in scalars { deleted.insert(scalar.value) }
+        for scalar in scalars { deleted.insert(scalar.value) }
     }
 
-    /// Whether a text holds exactly what was inserted by anybody and deleted by nobody, once each.
+    /// Throws unless a text holds exactly the characters that were inserted and not deleted, once each.
     func check(_ text: String) throws {
-        let values: [UInt32] = text.unicodeScalars.map(\.value)
-        let wanted: Set<UInt32> = inserted.subtracting(deleted)
+        let values = text.unicodeScalars.map(\.value)
+        let wanted = inserted.subtracting(deleted)
         guard Set(values).count == values.count else { throw World.Failure(description: "a character is doubled") }
         guard Set(values) == wanted else {
             throw World.Failure(
@@ -39,10 +39,10 @@ extension SeededRandom {
     mutating func below(_ bound: Int) -> Int { bound <= 1 ? 0 : Int(next() % UInt64(bound)) }
 
     mutating func bytes(_ count: Int) -> [UInt8] {
-        var bytes: [UInt8] = []
+        var bytes = [UInt8]()
         bytes.reserveCapacity(count + 8)
         while bytes.count < count {
-            let word: UInt64 = next()
+            let word = next()
             for shift: UInt64 in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: word >> (shift * 8))) }
         }
         return Array(bytes.prefix(count))
@@ -51,12 +51,12 @@ extension SeededRandom {
     /// An edit of an object as apps make them.
     mutating func edit(of object: JSONObject, _ kinds: World.EditKinds, _ letters: inout Letters) -> ObjectDiff {
         guard case .everything = kinds, below(2) == 0 else { return ObjectDiff([typing(object, &letters)]) }
-        var operations: [(key: String, operation: Operation)] = []
+        var operations = [(key: String, operation: Operation)]()
         for (key, value) in object.pairs where key != "t" && below(3) == 0 {
             operations.append((key: key, operation: operation(on: value, depth: 0)))
         }
         if below(3) == 0 { operations.append(typing(object, &letters)) }
-        let new: String = ["n", "o", "l", "q", "r"][below(5)]
+        let new = ["n", "o", "l", "q", "r"][below(5)]
         if !object.contains(new) { operations.append((key: new, operation: .insert(value(depth: 0)))) }
         return ObjectDiff(operations)
     }
@@ -64,16 +64,16 @@ extension SeededRandom {
     private mutating func typing(
         _ object: JSONObject, _ letters: inout Letters
     ) -> (key: String, operation: Operation) {
-        let text: [Unicode.Scalar] = Array((object["t"]?.stringValue ?? "").unicodeScalars)
-        var delta: TextDelta = .init()
-        var place: Int = 0
+        let text = Array((object["t"]?.stringValue ?? "").unicodeScalars)
+        var delta = TextDelta()
+        var place = 0
         for _ in 0...below(2) {
-            let skipped: Int = below(text.count - place + 1)
+            let skipped = below(text.count - place + 1)
             delta.retain(units(text[place..<(place + skipped)]))
             place += skipped
-            let gone: Int = below(3) == 0 ? below(min(6, text.count - place + 1)) : 0
+            let gone = below(3) == 0 ? below(min(6, text.count - place + 1)) : 0
             let typed: [UInt16] = Array(letters.insert(below(4)).utf16)
-            let isBefore: Bool = below(2) == 0
+            let isBefore = below(2) == 0
             if isBefore { delta.insert(typed) }
             delta.delete(units(text[place..<(place + gone)]))
             letters.delete(text[place..<(place + gone)])
@@ -101,10 +101,10 @@ extension SeededRandom {
     }
 
     private mutating func delta(_ text: [UInt16]) -> TextDelta {
-        // ASCII only: no pairs to mind.
-        let (start, gone): (Int, Int) = (below(text.count + 1), below(3))
-        let count: Int = min(gone, text.count - start)
-        var delta: TextDelta = .init()
+        // ASCII only: it has no surrogate pairs to keep whole.
+        let (start, gone) = (below(text.count + 1), below(3))
+        let count = min(gone, text.count - start)
+        var delta = TextDelta()
         delta.retain(start)
         if below(2) == 0 { delta.insert([UInt16(97 + below(26))]) }
         delta.delete(count)
@@ -114,20 +114,20 @@ extension SeededRandom {
     }
 
     private mutating func diff(_ object: JSONObject, _ depth: Int) -> ObjectDiff {
-        var operations: [(key: String, operation: Operation)] = []
+        var operations = [(key: String, operation: Operation)]()
         for (key, value) in object.pairs where below(2) == 0 {
-            let isGone: Bool = below(6) == 0
+            let isGone = below(6) == 0
             operations.append((key: key, operation: isGone ? .remove : operation(on: value, depth: depth + 1)))
         }
-        let new: String = ["a", "b", "e\u{301}", "é"][below(4)]
+        let new = ["a", "b", "e\u{301}", "é"][below(4)]
         if !object.contains(new) { operations.append((key: new, operation: .insert(value(depth: depth + 1)))) }
         return ObjectDiff(operations)
     }
 
     private mutating func diff(_ list: [JSONValue], _ depth: Int) -> ListDiff {
-        var operations: [(index: Int, operation: Operation)] = []
-        var place: Int = 0
-        for element: JSONValue in list {
+        var operations = [(index: Int, operation: Operation)]()
+        var place = 0
+        for element in list {
             if below(4) == 0 {
                 operations.append((index: place, operation: .insert(value(depth: depth + 1))))
                 place += 1

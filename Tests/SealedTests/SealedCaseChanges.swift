@@ -4,33 +4,33 @@ import ThicketProtocol
 
 @testable import ThicketSealed
 
-/// What a server does with the changes of a case: insertions at 0 as they come; a compaction, made for an older state, removes
-/// what it covers of what is still there.
+/// What a server does with the changes of a case: it inserts operations at 0 as they arrive; a compaction, made for an
+/// older state, removes the part of the present tail that it covers.
 struct HeldCase {
-    /// After each change; what authors had seen.
-    private(set) var states: [SealedEntity] = []
+    /// The state after each change, as authors may have seen it.
+    private(set) var states = [SealedEntity]()
 
     var held: SealedEntity { states[states.count - 1] }
 
     mutating func apply(_ change: SealedShape.Change) {
-        guard let known: SealedEntity = states.last else {
+        guard let known = states.last else {
             if case .creation(let text) = change { states.append(SealedEntity(snapshots: [0: text])) }
             return
         }
-        var next: SealedEntity = known
+        var next = known
         switch change {
         case .creation, .removal: break
         case .insertion(let text): next.tail.insert(text, at: 0)
         case .compaction(let compaction):
             next.snapshots[compaction.position] = compaction.snapshot
-            for older: Int in compaction.removedSnapshots { next.snapshots[older] = nil }
+            for older in compaction.removedSnapshots { next.snapshots[older] = nil }
             next.tail = Array(known.tail.prefix(max(0, known.position - compaction.position)))
         }
         states.append(next)
     }
 }
 
-/// Reads the changes of a case, the object they make, and what `heads` says of it.
+/// Checks the changes of a case, the object that they make, and its entry in `heads`.
 struct SealedCaseChanges {
     private let json: JSONValue
     private let sealer: ObjectSealer
@@ -40,34 +40,34 @@ struct SealedCaseChanges {
         (json, self.sealer, self.place) = (vector.json, sealer, place)
     }
 
-    /// - Parameter log: what the operations give.
+    /// - Parameter log: the log that the operations give.
     func problem(_ log: SealedLog) throws -> String? {
-        let changes: [JSONValue] = json["changes"]?.arrayValue ?? []
-        var server: HeldCase = .init()
-        for (number, change): (Int, JSONValue) in changes.enumerated() {
-            let diff: ObjectDiff = try ObjectDiff(change["v"] ?? .null)
+        let changes = json["changes"]?.arrayValue ?? []
+        var server = HeldCase()
+        for (number, change) in changes.enumerated() {
+            let diff = try ObjectDiff(change["v"] ?? .null)
             let shape: SealedShape.Change
             do throws(SealedShapeError) {
                 shape = try SealedShape.check(diff, changeID: Self.changeID(diff), isCreation: number == 0)
                 if case .compaction(let compaction) = shape {
-                    let seen: Int = Int(change["sv"]?.intValue ?? 0)
+                    let seen = Int(change["sv"]?.intValue ?? 0)
                     guard (1...server.states.count).contains(seen) else { return "change \(number): no such sv" }
                     try compaction.check(on: server.states[seen - 1])
                 }
             } catch { return "change \(number): \(error)" }
-            // Read and written again it is the same.
-            guard let again: ObjectDiff = written(shape, change, server), again.json == change["v"] else {
+            // Writing the parsed change gives the same change.
+            guard let again = written(shape, change, server), again.json == change["v"] else {
                 return "change \(number): we would have sent another"
             }
             server.apply(shape)
         }
         guard !server.states.isEmpty, JSONValue.object(server.held.object) == json["object"] else { return "object" }
         _ = try SealedShape.check(object: server.held.object)
-        let opened: SealedLog = try SealedObject.open(
+        let opened = try SealedObject.open(
             server.held, author: AuthorID(rawValue: 0), place: place, with: sealer
         ).object.log
         guard opened == log else { return "the object gives another log" }
-        let heads: JSONObject = try JSONDiff.apply(SealedHeads.edit(of: [:], for: [log]), to: [:])
+        let heads = try JSONDiff.apply(SealedHeads.edit(of: [:], for: [log]), to: [:])
         return JSONValue.object(heads) == json["heads"] ? nil : "heads: \(heads)"
     }
 
@@ -85,16 +85,16 @@ struct SealedCaseChanges {
     /// The ccid of an operation is its id.
     private static func changeID(_ diff: ObjectDiff) -> String {
         guard case .list(let list)? = diff["d"], case .insert(let value)? = list.operations.first?.operation,
-            let header: SealedHeader = .init(of: SealedObject.bytes(of: value.stringValue ?? ""))
+            let header = SealedHeader(of: SealedObject.bytes(of: value.stringValue ?? ""))
         else { return "" }
         return Hex.encode(header.id)
     }
 }
 
-/// Writes the changes of a log as devices would send them, some of which had not seen the newest.
+/// Writes the changes of a log as devices would send them; some devices had not seen the newest change.
 struct ChangeWriter {
-    private(set) var changes: [JSONValue] = []
-    private var server: HeldCase = .init()
+    private(set) var changes = [JSONValue]()
+    private var server = HeldCase()
     private var logs: [Int: SealedLog]
 
     init(creation: String, of log: SealedLog) throws {
@@ -109,20 +109,20 @@ struct ChangeWriter {
         server.apply(try SealedShape.check(diff, changeID: changeID, isCreation: isCreation))
     }
 
-    /// - Parameter seen: how many changes back the author stands, 1 for the newest.
+    /// - Parameter seen: how many changes back the author's state is, 1 for the newest.
     mutating func add(_ sealed: [UInt8], of log: SealedLog, seen: Int) throws {
-        let id: String = (SealedHeader(of: sealed)?.id).map { Hex.encode($0) } ?? ""
+        let id = (SealedHeader(of: sealed)?.id).map { Hex.encode($0) } ?? ""
         try send(
             SealedEntity.insertion(Base64.encodeURL(sealed)), sv: max(1, server.states.count + 1 - seen), changeID: id)
         logs[log.position] = log
     }
 
-    /// A snapshot of where the author stands, if it covers more than what is there.
+    /// Sends a snapshot of the author's state, if it covers more than the newest snapshot.
     mutating func compact(seen: Int, _ seal: (SealedLog) -> String) throws {
-        let sv: Int = max(1, server.states.count + 1 - seen)
-        let known: SealedEntity = server.states[sv - 1]
-        guard known.position > held.newest?.position ?? 0, let log: SealedLog = logs[known.position],
-            let diff: ObjectDiff = known.compaction(seal(log), at: known.position)
+        let sv = max(1, server.states.count + 1 - seen)
+        let known = server.states[sv - 1]
+        guard known.position > held.newest?.position ?? 0, let log = logs[known.position],
+            let diff = known.compaction(seal(log), at: known.position)
         else { return }
         try send(diff, sv: sv)
     }

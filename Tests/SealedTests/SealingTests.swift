@@ -11,61 +11,61 @@ import ThicketTestSupport
 struct SealingTests {
     private static func keys(epochs: UInt32 = 1, owner: String = "ann", bucket: String = "b") throws -> SealedBucketKeys
     {
-        let vault: SecureBytes = .init(copying: [UInt8](repeating: 7, count: 32))
-        var secrets: [UInt32: SecureBytes] = [:]
-        for epoch: UInt32 in 0..<epochs {
+        let vault = SecureBytes(copying: [UInt8](repeating: 7, count: 32))
+        var secrets = [UInt32: SecureBytes]()
+        for epoch in 0..<epochs {
             secrets[epoch] = try SealedBucketKeys.secret(vault: vault, app: "notes", bucket: bucket, epoch: epoch)
         }
         return try SealedBucketKeys(owner: owner, app: "notes", bucket: bucket, secrets: secrets)
     }
 
-    private static let id: [UInt8] = .init(repeating: 5, count: 16)
-    private static let nonce: [UInt8] = .init(repeating: 6, count: 12)
+    private static let id = [UInt8](repeating: 5, count: 16)
+    private static let nonce = [UInt8](repeating: 6, count: 12)
 
-    @Test("what is sealed opens again, whatever its length, and shows only a multiple of 64 or Padmé's length")
+    @Test("a value of any length opens again; its size is a multiple of 64 or, in a snapshot, within Padmé's bound")
     func lengths() throws {
-        let sealer: ObjectSealer = try Self.keys().sealer(serverKey: "k")
-        for count: Int in [0, 1, 59, 60, 61, 124, 1_000, 100_000] {
-            let clear: [UInt8] = .init(repeating: 9, count: count)
-            let operation: [UInt8] = sealer.seal(clear, kind: .operation, id: Self.id, position: 0, nonce: Self.nonce)
+        let sealer = try Self.keys().sealer(serverKey: "k")
+        for count in [0, 1, 59, 60, 61, 124, 1_000, 100_000] {
+            let clear = [UInt8](repeating: 9, count: count)
+            let operation = sealer.seal(clear, kind: .operation, id: Self.id, position: 0, nonce: Self.nonce)
             #expect(operation.count == 50 + (count + 4 + 63) / 64 * 64)
             #expect(sealer.open(operation, kind: .operation, position: 0)?.clear == clear)
             #expect(sealer.open(operation, kind: .operation, position: 0)?.id == Self.id)
-            let snapshot: [UInt8] = sealer.seal(clear, kind: .snapshot, id: Self.id, position: 7, nonce: Self.nonce)
+            let snapshot = sealer.seal(clear, kind: .snapshot, id: Self.id, position: 7, nonce: Self.nonce)
             #expect(snapshot.count - 50 >= count + 4 && (snapshot.count - 50) * 100 <= (count + 4) * 112 + 800)
             #expect(sealer.open(snapshot, kind: .snapshot, position: 7)?.clear == clear)
             #expect(SealedValue.canHave(operation.count, .operation) && SealedValue.canHave(snapshot.count, .snapshot))
         }
     }
 
-    @Test("nothing opens as another kind, at another position, in another place, or with one bit changed")
+    @Test("a sealed value does not open as another kind, at another position or place, cut, or with one bit changed")
     func bound() throws {
-        let sealer: ObjectSealer = try Self.keys().sealer(serverKey: "k")
-        let sealed: [UInt8] = sealer.seal([1, 2, 3], kind: .snapshot, id: Self.id, position: 64, nonce: Self.nonce)
+        let sealer = try Self.keys().sealer(serverKey: "k")
+        let sealed = sealer.seal([1, 2, 3], kind: .snapshot, id: Self.id, position: 64, nonce: Self.nonce)
         #expect(sealer.open(sealed, kind: .snapshot, position: 64) != nil)
         #expect(sealer.open(sealed, kind: .snapshot, position: 128) == nil)
         #expect(sealer.open(sealed, kind: .operation, position: 64) == nil)
         #expect(sealer.open(sealed, kind: .snapshot, position: -1) == nil)
-        for other: ObjectSealer in [
+        for other in [
             try Self.keys().sealer(serverKey: "l"), try Self.keys(owner: "bob").sealer(serverKey: "k"),
             try Self.keys(bucket: "c").sealer(serverKey: "k"),
         ] { #expect(other.open(sealed, kind: .snapshot, position: 64) == nil) }
         for place: Int in sealed.indices {
-            var changed: [UInt8] = sealed
+            var changed = sealed
             changed[place] ^= 1 << UInt8(place % 8)
             #expect(sealer.open(changed, kind: .snapshot, position: 64) == nil, "byte \(place)")
             #expect(sealer.open(Array(sealed[..<place]), kind: .snapshot, position: 64) == nil)
         }
     }
 
-    @Test("a new epoch seals with another key, opens what is old, and leaves names as they are")
+    @Test("a new epoch seals with another key, opens older values, and leaves names unchanged")
     func epochs() throws {
-        let (old, new): (SealedBucketKeys, SealedBucketKeys) = (try Self.keys(), try Self.keys(epochs: 2))
+        let (old, new) = (try Self.keys(), try Self.keys(epochs: 2))
         #expect(old.serverKey(of: "note") == new.serverKey(of: "note") && old.serverKey(of: "note").utf8.count == 32)
         #expect(old.serverKey(of: "é") != old.serverKey(of: "e\u{301}"))
-        let before: [UInt8] = try old.sealer(serverKey: "k").seal(
+        let before = try old.sealer(serverKey: "k").seal(
             [1], kind: .operation, id: Self.id, position: 0, nonce: Self.nonce)
-        let after: [UInt8] = try new.sealer(serverKey: "k").seal(
+        let after = try new.sealer(serverKey: "k").seal(
             [1], kind: .operation, id: Self.id, position: 0, nonce: Self.nonce)
         #expect(try new.sealer(serverKey: "k").open(before, kind: .operation, position: 0)?.clear == [1])
         #expect(try old.sealer(serverKey: "k").open(after, kind: .operation, position: 0) == nil)
@@ -77,10 +77,10 @@ struct SealingTests {
 
     @Test("one typed character is at most 640 bytes on the wire, whatever the object's size")
     func oneCharacter() throws {
-        for length: Int in [0, 1_000, 10_000_000] {
-            let keys: SealedBucketKeys = try Self.keys()
-            let serverKey: String = keys.serverKey(of: "note")
-            var object: SealedObject = .init(
+        for length in [0, 1_000, 10_000_000] {
+            let keys = try Self.keys()
+            let serverKey = keys.serverKey(of: "note")
+            var object = SealedObject(
                 author: .init(rawValue: .max),
                 log: SealedLog(
                     place: keys.place(serverKey: serverKey), appKey: "note", incarnation: Self.id,
@@ -89,10 +89,10 @@ struct SealingTests {
                 ObjectDiff([
                     (key: "content", operation: .text(TextDelta([.retain(length), .insert([0x61])])))
                 ]))
-            let sealer: ObjectSealer = try keys.sealer(serverKey: serverKey)
-            let sealed: SealedObject.Pending? = object.seal(changeID: Self.id, nonce: Self.nonce, with: sealer)
-            let made: SealedObject.Pending = try #require(sealed)
-            var writer: JSONWriter = .init()
+            let sealer = try keys.sealer(serverKey: serverKey)
+            let sealed = object.seal(changeID: Self.id, nonce: Self.nonce, with: sealer)
+            let made = try #require(sealed)
+            var writer = JSONWriter()
             ChangeRequest(
                 key: serverKey, ccid: Hex.encode(made.changeID), operation: .modify, sv: 1_000_000,
                 diff: .value(SealedEntity.insertion(Base64.encodeURL(made.sealed)).json)
@@ -106,20 +106,20 @@ struct SealingTests {
 struct ShapeTests {
     private static func sealed(_ kind: SealedHeader.Kind, id: [UInt8] = .init(repeating: 5, count: 16)) throws -> String
     {
-        let vault: SecureBytes = .init(copying: [UInt8](repeating: 7, count: 32))
-        let keys: SealedBucketKeys = try .init(owner: "o", app: "a", bucket: "b", secrets: [0: vault])
+        let vault = SecureBytes(copying: [UInt8](repeating: 7, count: 32))
+        let keys = try SealedBucketKeys(owner: "o", app: "a", bucket: "b", secrets: [0: vault])
         return Base64.encodeURL(
             try keys.sealer(serverKey: "k").seal(
                 [1, 2, 3], kind: kind, id: id, position: 0, nonce: .init(repeating: 6, count: 12)))
     }
 
-    private static let ccid: String = String(repeating: "05", count: 16)
+    private static let ccid = String(repeating: "05", count: 16)
 
     /// - Parameter v: with `§o` and `§s` for a sealed operation and snapshot.
     private static func request(
         _ v: String, sv: Int64? = 3, operation: String = "M", ccid: String = ccid
     ) throws -> ChangeRequest {
-        let text: String = v.split(separator: "§o", omittingEmptySubsequences: false).joined(
+        let text = v.split(separator: "§o", omittingEmptySubsequences: false).joined(
             separator: try sealed(.operation)
         )
         .split(separator: "§s", omittingEmptySubsequences: false).joined(separator: try sealed(.snapshot))
@@ -129,13 +129,13 @@ struct ShapeTests {
         return ChangeRequest(try JSONDocument(parsing: JSONValue.object(json).serialized()).root)
     }
 
-    private static let creation: String =
+    private static let creation =
         #"{"z":{"o":"+","v":1},"s":{"o":"+","v":{"0":"§s"}},"d":{"o":"+","v":[]}}"#
-    private static let insertion: String = #"{"d":{"o":"L","v":{"0":{"o":"+","v":"§o"}}}}"#
-    private static let compaction: String =
+    private static let insertion = #"{"d":{"o":"L","v":{"0":{"o":"+","v":"§o"}}}}"#
+    private static let compaction =
         #"{"s":{"o":"O","v":{"66":{"o":"+","v":"§s"},"64":{"o":"-"}}},"d":{"o":"L","v":{"3":{"o":"-"},"4":{"o":"-"}}}}"#
 
-    @Test("creation, insertion at 0, compaction and removal are taken")
+    @Test("creation, insertion at 0, compaction and removal are accepted")
     func taken() throws {
         #expect(
             try SealedShape.check(Self.request(Self.creation, sv: nil)) == .creation(snapshot: Self.sealed(.snapshot)))
@@ -150,9 +150,9 @@ struct ShapeTests {
     }
 
     @Test(
-        "everything else is refused, and never stored",
+        "any other change is refused as an invalid request",
         arguments: [
-            // Clear text, wherever it could stand.
+            // Clear text, wherever it could be.
             #"{"title":{"o":"+","v":"hello"}}"#, #"{"d":{"o":"L","v":{"0":{"o":"+","v":"hello"}}}}"#,
             #"{"d":{"o":"L","v":{"0":{"o":"+","v":"§o"}}},"title":{"o":"+","v":1}}"#,
             #"{"d":{"o":"L","v":{"0":{"o":"+","v":"§o§o"}}}}"#, #"{"d":{"o":"L","v":{"0":{"o":"+","v":"§o "}}}}"#,
@@ -173,7 +173,7 @@ struct ShapeTests {
             #"{"s":{"o":"O","v":{"66":{"o":"+","v":"§s"},"64":{"o":"-"}}}}"#,
         ])
     func refused(v: String) throws {
-        let request: ChangeRequest = try Self.request(v)
+        let request = try Self.request(v)
         #expect(throws: SealedShapeError.self) { try SealedShape.check(request) }
         do { _ = try SealedShape.check(request) } catch { #expect(error.code == .invalidRequest) }
     }
@@ -190,16 +190,16 @@ struct ShapeTests {
             #"{"title":{"o":"+","v":"hello"}}"#, insertion, compaction,
         ])
     func creations(v: String) throws {
-        let request: ChangeRequest = try Self.request(v, sv: nil)
+        let request = try Self.request(v, sv: nil)
         #expect(throws: SealedShapeError.self) { try SealedShape.check(request) }
     }
 
     @Test("whole objects, another ccid than the operation names, and other requests are refused")
     func others() throws {
-        var whole: ChangeRequest = try Self.request(Self.insertion)
+        var whole = try Self.request(Self.insertion)
         whole.object = .value(["title": "hello"])
         #expect(throws: SealedShapeError(.wholeObject)) { try SealedShape.check(whole) }
-        let other: String = String(repeating: "06", count: 16)
+        let other = String(repeating: "06", count: 16)
         #expect(throws: SealedShapeError(.otherChangeID)) {
             try SealedShape.check(Self.request(Self.insertion, ccid: other))
         }
@@ -213,7 +213,7 @@ struct ShapeTests {
         guard case .compaction(let compaction) = try SealedShape.check(Self.request(Self.compaction)) else {
             return #expect(Bool(false))
         }
-        let snapshot: String = try Self.sealed(.snapshot)
+        let snapshot = try Self.sealed(.snapshot)
         try compaction.check(on: .init(snapshots: [64: snapshot], tail: .init(repeating: "x", count: 5)))
         for entity: SealedEntity in [
             .init(snapshots: [64: snapshot], tail: .init(repeating: "x", count: 6)),
@@ -224,40 +224,40 @@ struct ShapeTests {
     }
 
     @Test(
-        "what clients send has the shape, and the object that it makes, also when compactions race on an ordinary server"
+        "client changes and their object have the shape, also when compactions race on an ordinary server"
     )
     func entity() throws {
-        var random: SeededRandom = .init(seed: 33)
+        var random = SeededRandom(seed: 33)
         for _ in 0..<40 {
-            let base: JSONObject = try JSONDiff.apply(SealedEntity.creation(Self.sealed(.snapshot)), to: [:])
-            var object: JSONObject = base
+            let base = try JSONDiff.apply(SealedEntity.creation(Self.sealed(.snapshot)), to: [:])
+            var object = base
             for _ in 0..<(3 + random.below(20)) {
                 object = try JSONDiff.apply(SealedEntity.insertion(Self.sealed(.operation)), to: object)
             }
-            let seen: SealedEntity = try SealedShape.check(object: object)
-            let (one, two): (Int, Int) = (1 + random.below(seen.position), 1 + random.below(seen.position))
-            let first: ObjectDiff = try #require(seen.compaction(Self.sealed(.snapshot), at: one))
-            let second: ObjectDiff = try #require(seen.compaction(Self.sealed(.snapshot), at: two))
-            let insertion: ObjectDiff = SealedEntity.insertion(try Self.sealed(.operation))
+            let seen = try SealedShape.check(object: object)
+            let (one, two) = (1 + random.below(seen.position), 1 + random.below(seen.position))
+            let first = try #require(seen.compaction(Self.sealed(.snapshot), at: one))
+            let second = try #require(seen.compaction(Self.sealed(.snapshot), at: two))
+            let insertion = SealedEntity.insertion(try Self.sealed(.operation))
             guard case .compaction(let known) = try SealedShape.check(first, changeID: "", isCreation: false) else {
                 return #expect(Bool(false))
             }
             try known.check(on: seen)
             // An insertion comes in between, and both compactions were made without it.
-            let middle: JSONObject = try JSONDiff.apply(insertion, to: object)
-            let moved: ObjectDiff = try JSONDiff.transform(
+            let middle = try JSONDiff.apply(insertion, to: object)
+            let moved = try JSONDiff.transform(
                 first, over: insertion, base: object, rule: .exact(tie: .after))
-            let third: JSONObject = try JSONDiff.apply(moved, to: middle)
-            let again: ObjectDiff = try JSONDiff.transform(
+            let third = try JSONDiff.apply(moved, to: middle)
+            let again = try JSONDiff.transform(
                 second, over: insertion, base: object, rule: .exact(tie: .after))
-            let last: ObjectDiff = try JSONDiff.transform(again, over: moved, base: middle, rule: .exact(tie: .after))
-            let end: SealedEntity = try SealedShape.check(object: JSONDiff.apply(last, to: third))
+            let last = try JSONDiff.transform(again, over: moved, base: middle, rule: .exact(tie: .after))
+            let end = try SealedShape.check(object: JSONDiff.apply(last, to: third))
             #expect(end.newest?.position == max(one, two) && end.position == seen.position + 1)
             #expect(end.tail.count == seen.position + 1 - max(one, two))
         }
     }
 
-    @Test("room in the tail ends at its limits, with 413")
+    @Test("the tail refuses an operation beyond its limits with 413")
     func room() throws {
         try SealedShape.checkRoom(for: "abc", operations: 1_023, bytes: (1 << 20) - 3)
         do { try SealedShape.checkRoom(for: "abc", operations: 1_024, bytes: 0) } catch {

@@ -3,32 +3,32 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketTestSupport
 
-/// One object, an honest server, and devices that type, are slow, go away, come late and compact whenever they like.
+/// One object, an honest server, and devices that type, lag, disconnect, join late and compact at any time.
 struct World {
     struct Settings {
         var devices: Int
         var steps: Int
-        /// Percent of the steps at which a device that is chosen is away.
+        /// Percent of the steps at which the chosen device disconnects.
         var awayPercent: Int
-        /// Of 1,000 steps, so many compact out of turn.
+        /// Compactions out of turn per 1,000 steps.
         var compactions: Int
         var latecomers: Int
         var edits: EditKinds
-        var checksEachStep: Bool = false
-        /// Who is there edits, sends and reads in one step.
-        var isQuick: Bool = false
+        var checksEachStep = false
+        /// A connected device edits, sends and reads in one step.
+        var isQuick = false
     }
 
     enum EditKinds { case textOnly, everything }
 
     struct Device {
         var object: SealedObject
-        /// Changes of the server's feed that were taken.
+        /// How many changes of the server's feed this device has read.
         var cursor: Int
         /// The pending change has reached the server.
-        var isSent: Bool = false
+        var isSent = false
         var knownSnapshots: [Int]
-        var isAwayUntil: Int = 0
+        var isAwayUntil = 0
     }
 
     struct Failure: Error, CustomStringConvertible {
@@ -36,21 +36,21 @@ struct World {
     }
 
     struct Totals {
-        var operations: Int = 0
-        var voids: Int = 0
-        var conflicts: Int = 0
-        var compactions: Int = 0
-        var catchUps: Int = 0
+        var operations = 0
+        var voids = 0
+        var conflicts = 0
+        var compactions = 0
+        var catchUps = 0
     }
 
-    let place: SealedPlace = .init(owner: "o", app: "a", bucket: "b", serverKey: "k")
-    let sealer: ClearSealer = .init()
+    let place = SealedPlace(owner: "o", app: "a", bucket: "b", serverKey: "k")
+    let sealer = ClearSealer()
     let settings: Settings
     private(set) var random: SeededRandom
     private(set) var server: ModelServer
-    private(set) var devices: [Device] = []
-    private(set) var totals: Totals = .init()
-    var letters: Letters = .init()
+    private(set) var devices = [Device]()
+    private(set) var totals = Totals()
+    var letters = Letters()
 
     init(seed: UInt64, settings: Settings) {
         self.settings = settings
@@ -61,9 +61,9 @@ struct World {
             start["l"] = ["x", 2, ["y": "abc"]]
             start["o"] = ["s": "hello", "p": nil]
         }
-        let log: SealedLog = .init(
+        let log = SealedLog(
             place: place, appKey: "key", incarnation: random.bytes(16), object: start)
-        let first: SealedObject = .init(author: .init(rawValue: random.next()), log: log)
+        let first = SealedObject(author: .init(rawValue: random.next()), log: log)
         server = ModelServer(
             snapshot: first.sealedSnapshot(id: random.bytes(16), nonce: random.bytes(12), with: sealer))
         for _ in 0..<settings.devices {
@@ -74,9 +74,9 @@ struct World {
         }
     }
 
-    /// Plays it through, brings everybody home, and looks whether all hold the same.
+    /// Plays all steps, reconnects every device, and checks that all hold the same.
     mutating func run() throws {
-        for step: Int in 0..<settings.steps { try self.step(step) }
+        for step in 0..<settings.steps { try self.step(step) }
         try settle()
         try checkEnd()
     }
@@ -110,8 +110,8 @@ struct World {
     private func failure(_ what: String) -> Failure { Failure(description: what) }
 
     private mutating func join() throws {
-        let author: AuthorID = .init(rawValue: random.next())
-        let (object, events): (SealedObject, [SealedEvent]) = try SealedObject.open(
+        let author = AuthorID(rawValue: random.next())
+        let (object, events) = try SealedObject.open(
             server.entity, author: author, place: place, with: sealer)
         devices.append(
             Device(object: object, cursor: server.feed.count, knownSnapshots: Array(server.entity.snapshots.keys)))
@@ -119,19 +119,19 @@ struct World {
     }
 
     private mutating func edit(_ chosen: Int) throws {
-        guard let object: JSONObject = devices[chosen].object.object else { return }
+        guard let object = devices[chosen].object.object else { return }
         try devices[chosen].object.edit(random.edit(of: object, settings.edits, &letters))
     }
 
     private mutating func send(_ chosen: Int) {
-        if let pending: SealedObject.Pending = devices[chosen].object.pending {
-            // Now and then the same bytes go twice: the answer was lost.
+        if let pending = devices[chosen].object.pending {
+            // Sometimes the same bytes are sent twice, as after a lost answer.
             guard !devices[chosen].isSent || random.below(4) == 0 else { return }
             _ = server.insert(pending.sealed, changeID: pending.changeID)
             devices[chosen].isSent = true
             return
         }
-        let made: SealedObject.Pending? = devices[chosen].object.seal(
+        let made = devices[chosen].object.seal(
             changeID: random.bytes(16), nonce: random.bytes(12), with: sealer)
         devices[chosen].isSent = false
         if let made, random.below(3) > 0 {
@@ -140,23 +140,23 @@ struct World {
         }
     }
 
-    /// Reads the feed, or, now and then, the whole object as it stands.
+    /// Reads the feed or, sometimes, the whole object in its current state.
     private mutating func receive(_ chosen: Int, atMost count: Int) throws {
         if random.below(12) == 0 { return try read(chosen) }
         for _ in 0..<count {
             guard devices[chosen].cursor < server.feed.count else { break }
-            let change: ModelServer.Change = server.feed[devices[chosen].cursor]
+            let change = server.feed[devices[chosen].cursor]
             devices[chosen].cursor += 1
             guard case .insertion(let sealed) = change else {
                 if devices[chosen].cursor == server.feed.count { try read(chosen) }
                 continue
             }
-            let before: SealedObject.Pending? = devices[chosen].object.pending
-            let events: [SealedEvent] = devices[chosen].object.receive(sealed, with: sealer)
+            let before = devices[chosen].object.pending
+            let events = devices[chosen].object.receive(sealed, with: sealer)
             try check(events, chosen)
-            let position: Int = devices[chosen].object.log.position
-            let isOwn: Bool = before != nil && devices[chosen].object.pending == nil
-            let tail: Int = position - (devices[chosen].knownSnapshots.max() ?? 0)
+            let position = devices[chosen].object.log.position
+            let isOwn = before != nil && devices[chosen].object.pending == nil
+            let tail = position - (devices[chosen].knownSnapshots.max() ?? 0)
             switch SealedObject.compaction(ownPosition: isOwn ? position : nil, tail: tail) {
             case .now: compact(chosen)
             case .afterRandomWait: if random.below(4) == 0 { compact(chosen) }
@@ -166,16 +166,16 @@ struct World {
     }
 
     private mutating func read(_ chosen: Int) throws {
-        let position: Int = devices[chosen].object.log.position
+        let position = devices[chosen].object.log.position
         if server.entity.newest?.position ?? 0 > position { totals.catchUps += 1 }
-        // Whoever made a snapshot: what it says of this device's own operations holds before the strictest look.
-        let events: [SealedEvent] = devices[chosen].object.adopt(
+        // Whichever device made a snapshot, its statements about this device's operations pass the strictest check.
+        let events = devices[chosen].object.adopt(
             server.entity, with: sealer, byOthers: chosen % 2 == 0)
         devices[chosen].cursor = server.feed.count
         devices[chosen].knownSnapshots = Array(server.entity.snapshots.keys)
         try check(events, chosen)
-        // The server has the change, and the log, read to its end, does not count it.
-        if let pending: SealedObject.Pending = devices[chosen].object.pending,
+        // The server has the change, but the log, read to its end, does not count it.
+        if let pending = devices[chosen].object.pending,
             !server.insert(pending.sealed, changeID: pending.changeID)
         {
             try check(devices[chosen].object.refuse(), chosen)
@@ -185,9 +185,9 @@ struct World {
     }
 
     private mutating func compact(_ chosen: Int) {
-        let device: Device = devices[chosen]
+        let device = devices[chosen]
         guard device.object.log.position > device.knownSnapshots.max() ?? 0 else { return }
-        let snapshot: [UInt8] = device.object.sealedSnapshot(
+        let snapshot = device.object.sealedSnapshot(
             id: random.bytes(16), nonce: random.bytes(12), with: sealer)
         server.compact(snapshot, at: device.object.log.position, knowing: device.knownSnapshots)
         devices[chosen].knownSnapshots = [device.object.log.position]
@@ -195,7 +195,7 @@ struct World {
     }
 
     private mutating func check(_ events: [SealedEvent], _ chosen: Int) throws {
-        for event: SealedEvent in events {
+        for event in events {
             switch event {
             case .integrity(let integrity): throw failure("a false alarm on device \(chosen): \(integrity)")
             case .stopped, .recreated: throw failure("device \(chosen): \(event)")
@@ -207,10 +207,10 @@ struct World {
         }
     }
 
-    /// Everybody comes home and nothing is left to be sent.
+    /// Lets every device read and send until nothing is left.
     private mutating func settle() throws {
-        for round: Int in 0..<400 {
-            var isQuiet: Bool = true
+        for round in 0..<400 {
+            var isQuiet = true
             for chosen: Int in devices.indices {
                 while devices[chosen].cursor < server.feed.count { try receive(chosen, atMost: 50) }
                 if !devices[chosen].object.isConsistent { throw failure("device \(chosen) is torn at the end") }
@@ -225,9 +225,9 @@ struct World {
     }
 
     private func checkEnd() throws {
-        let (fresh, events): (SealedObject, [SealedEvent]) = try SealedObject.open(
+        let (fresh, events) = try SealedObject.open(
             server.entity, author: .init(rawValue: 1), place: place, with: sealer)
-        for event: SealedEvent in events {
+        for event in events {
             if case .integrity(let integrity) = event { throw failure("a false alarm on a fresh device: \(integrity)") }
         }
         for (number, device) in devices.enumerated() {

@@ -41,7 +41,7 @@ struct ShardThreadTests {
         }
 
         var reports: [(outcome: CommitOutcome, isHere: Bool)] { seen.reports.withLock { $0 } }
-        var settledCount: Int { reports.reduce(0) { $0 + $1.outcome.released.count } }
+        var releasedCount: Int { reports.reduce(0) { $0 + $1.outcome.released.count } }
 
         /// A change of a user that creates an object; its ccid is a number that counts up.
         func change(user: TenantID = 1) throws -> Work {
@@ -98,12 +98,12 @@ struct ShardThreadTests {
 
         /// Lets the thread commit.
         func commitThere(_ work: [Work]) {
-            let before: Int = settledCount
+            let before: Int = releasedCount
             shard.push(work)
             awaitReports(before + work.count)
         }
 
-        func awaitReports(_ count: Int) { waitFor { settledCount == count ? true : nil } }
+        func awaitReports(_ count: Int) { waitFor { releasedCount == count ? true : nil } }
     }
 
     private final class SeenReports: Sendable {
@@ -115,7 +115,7 @@ struct ShardThreadTests {
         var random: SeededRandom = .init(seed: 20)
         let shard: Shard = .init(MemoryStore())
         try shard.warmUp(users: 3)
-        var sent: Int = shard.settledCount
+        var sent: Int = shard.releasedCount
         for _ in 0..<300 {
             let work: [Work] = try (0..<(1 + random.next() % 5)).map { _ in
                 try shard.change(user: TenantID(1 + UInt32(random.next() % 3)))
@@ -145,7 +145,7 @@ struct ShardThreadTests {
         try shard.warmUp(users: 2)
         // Two versions of a text: a change that sends the whole text is compared with the stored one.
         shard.commitThere([try shard.whole(0, user: 1)])
-        var sent: Int = shard.settledCount
+        var sent: Int = shard.releasedCount
         for number: Int in 1...60 {
             let user = TenantID(1 + UInt32(random.next() % 2))
             let work: Work = try random.next() % 3 == 0 ? shard.whole(number, user: 1) : shard.change(user: user)
@@ -153,7 +153,7 @@ struct ShardThreadTests {
             sent += 1
         }
         shard.finish()
-        #expect(shard.settledCount == sent)
+        #expect(shard.releasedCount == sent)
         #expect(shard.reports.reduce(0) { $0 + $1.outcome.refusedCount } == 0)
         var last: [TenantID: Int64] = [:]
         for reservation: QuotaReservation in shard.reports.flatMap(\.outcome.released) {

@@ -3,11 +3,11 @@ import ThicketBlocking
 import ThicketNonces
 import ThicketSimulation
 
-@Suite("Seeds of the simulation that have found something, and days of people", .blocking, .nonceWatch)
+@Suite("Seeds of the simulation that found a fault, and simulated days", .blocking, .nonceWatch)
 struct FoundSeedTests {
-    /// What they found is in decisions 0002, 0003, 0005 and 0008.
+    /// Their faults are in decisions 0002, 0003, 0005 and 0008.
     @Test(
-        "seeds that have found a fault are played again",
+        "seeds that found a fault pass",
         arguments: [
             (971_754_812_214, .storm), (971_754_790_399, .storm), (102_615_161_790, .storm), (869_451_437_284, .storm),
             (512_378_896_441, .storm), (194_335_479_760, .storm), (9_502_082_193, .storm), (9_502_087_347, .storm),
@@ -18,9 +18,9 @@ struct FoundSeedTests {
         #expect(Simulation.run(seed: seed, kind: kind).problems == [])
     }
 
-    @Test("days of people pass, too, with the night and the morning after")
+    @Test("simulated days of users pass, too, with the night and the morning after")
     func days() {
-        let result: SimulationResult = Simulation.run(seed: 5, with: ["clients": 3, "seconds": 86_400], kind: .days)
+        let result = Simulation.run(seed: 5, with: ["clients": 3, "seconds": 86_400], kind: .days)
         #expect(result.problems == [])
         #expect(result.clientSeconds > 86_400 * 3)
     }

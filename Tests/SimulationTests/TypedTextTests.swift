@@ -2,13 +2,13 @@ import Testing
 
 @testable import ThicketSimulation
 
-/// What the check lets pass is as much a rule as what it finds: decisions 0005 and 0011.
-@Suite("What must be there of a text after restores of an open bucket")
+/// The cases that the check passes are as much a rule as its findings: decisions 0005 and 0011.
+@Suite("Texts after restores of an open bucket")
 struct TypedTextTests {
     private static let a: Unicode.Scalar = "a"
     private static let b: Unicode.Scalar = "b"
 
-    /// `a` was applied, its author was not told, and the server went back to before.
+    /// `a` was applied, its author was not notified, and the server was restored to a state before it.
     private static func goneBack() -> TypedText {
         var text: TypedText = .init()
         text.type([a, b])
@@ -17,13 +17,13 @@ struct TypedTextTests {
     }
 
     @Test(
-        "what the backup lacks may be there once or not at all",
+        "a letter that the backup lacks may be in the text once or not at all",
         arguments: [("b", true), ("ab", true), ("aab", false), ("a", false), ("bb", false), ("bc", false)])
     func once(shown: String, isRight: Bool) {
         #expect((Self.goneBack().flaw(in: shown, forgivesReturns: false) == nil) == isRight)
     }
 
-    @Test("what the backup has, or no server had applied, must be there once")
+    @Test("a letter that the backup has must be in the text exactly once")
     func certain() {
         var text: TypedText = .init()
         text.type([Self.a, Self.b])
@@ -34,7 +34,7 @@ struct TypedTextTests {
     }
 
     @Test(
-        "a second restore that brings it back while its author sends it makes no two of it",
+        "a second restore that brings a letter back while its author sends it does not double it",
         arguments: [("b", true), ("ab", true), ("aab", false)])
     func twice(shown: String, isRight: Bool) {
         var text: TypedText = Self.goneBack()

@@ -5,27 +5,27 @@ import ThicketCrypto
 import ThicketProcesses
 import ThicketThreats
 
-/// What the program leaves on the disk of the machine that it runs on.
+/// The files that the program leaves on its machine.
 @Suite("Files of a client", .blocking)
 struct ClientFilesTests {
     private static func words(_ name: String) -> (canary: Canary, text: String) {
-        let text: String = "canary-\(RandomBytes.hex(12))"
+        let text = "canary-\(RandomBytes.hex(12))"
         return (Canary(name, text), text)
     }
 
     @Test(
-        "T2: after a life with thicket no content, password, token or name of an object stands in any file, in any spelling"
+        "T2: after a life with thicket no file has content, a password, a token or an object name, in any spelling"
     )
     func life() throws {
-        let house: ThreatHouse = try .init("client-files")
-        let home: TemporaryFolder = .init("client-home")
-        let words: [String: (canary: Canary, text: String)] = Dictionary(
+        let house = try ThreatHouse("client-files")
+        let home = TemporaryFolder("client-home")
+        let words = Dictionary(
             uniqueKeysWithValues: ["title", "text", "edit", "offline", "removed", "password", "key", "user"].map {
                 ($0, Self.words("the \($0)"))
             })
         func word(_ name: String) -> String { words[name]?.text ?? "" }
         func run(_ call: [String], code: Int32 = 0) throws -> String {
-            let outcome: ChildProcess.Outcome = try ChildProcess.run(
+            let outcome = try ChildProcess.run(
                 [Programs.thicket] + call,
                 variables: [
                     "HOME": home.path, "THICKET_HOME": home.path + "/thicket", "TMPDIR": home.path,
@@ -35,13 +35,13 @@ struct ClientFilesTests {
             guard outcome.code == code else { throw ProcessError("thicket \(call): \(outcome)") }
             return outcome.output
         }
-        let user: String = "\(word("user"))@example.com"
+        let user = "\(word("user"))@example.com"
         _ = try run([
             "signup", "--server", "http://127.0.0.1:\(house.port)", "--app", ThreatHouse.app, "--api-key", house.apiKey,
             "--user", user, "--sent-password",
         ])
-        let token: String = String(try run(["token", "print"]).dropLast())
-        let object: String = #"{"title":"\#(word("title"))","text":"\#(word("text"))"}"#
+        let token = String(try run(["token", "print"]).dropLast())
+        let object = #"{"title":"\#(word("title"))","text":"\#(word("text"))"}"#
         _ = try run(["put", "notes", word("key"), object])
         _ = try run(["put", "notes", word("key"), #"{"title":"\#(word("edit"))"}"#])
         _ = try run(["put", "notes", "gone", #"{"title":"\#(word("removed"))"}"#])
@@ -49,17 +49,17 @@ struct ClientFilesTests {
         _ = try run(["put", "notes", "waits", #"{"title":"\#(word("offline"))"}"#, "--offline"])
         #expect(try run(["get", "notes", "waits", "--offline"]).contains(word("offline")), "it is kept")
 
-        let search: CanarySearch = .init(
+        let search = CanarySearch(
             words.values.map(\.canary) + [Canary("the token", token), Canary("the API key", house.apiKey)])
-        let server: String = ThreatHouse.files(house.folder.path).map { String(decoding: $0.bytes, as: UTF8.self) }
+        let server = ThreatHouse.files(house.folder.path).map { String(decoding: $0.bytes, as: UTF8.self) }
             .joined()
         #expect(server.contains(word("title")), "an open bucket's server has it: what is searched for is what was sent")
-        for state: String in ["open", "locked", "unlocked"] {
+        for state in ["open", "locked", "unlocked"] {
             if state == "locked" { _ = try run(["lock"]) }
             if state == "unlocked" { _ = try run(["unlock"]) }
-            let files: [(path: String, bytes: [UInt8])] = ThreatHouse.files(home.path)
+            let files = ThreatHouse.files(home.path)
             #expect(files.contains { $0.path.hasSuffix("notes.db") && $0.bytes.count > 4_096 }, "\(files.map(\.path))")
-            for file: (path: String, bytes: [UInt8]) in files {
+            for file in files {
                 #expect(search.findings(in: file.bytes, place: "\(file.path), \(state)").isEmpty)
                 #expect(search.findings(in: Array(file.path.utf8), place: "a file's name").isEmpty)
             }

@@ -7,26 +7,26 @@ import ThicketProcesses
 import ThicketProtocol
 import ThicketThreats
 
-/// T1: what crosses the line between the client library and a real server, every byte of it, both ways.
-@Suite("What crosses the line", .serialized, .timeLimit(.minutes(10)))
+/// T1: every byte between the client library and a real server, both ways.
+@Suite("Bytes between client and server", .serialized, .timeLimit(.minutes(10)))
 struct ClientLineTests {
     /// A recording, ready to be searched.
     private struct Recording {
         /// Raw bytes of each direction, and payloads of WebSockets without masks.
-        var places: [(name: String, bytes: [UInt8])] = []
-        var sockets: Int = 0
+        var places = [(name: String, bytes: [UInt8])]()
+        var sockets = 0
 
         init(_ proxy: RecordingProxy) throws {
             try proxy.quiet()
             proxy.stop()
-            for (number, line): (Int, RecordingProxy.Line) in proxy.lines.enumerated() {
-                let (up, down): (RecordedLine, RecordedLine) = line.read
+            for (number, line) in proxy.lines.enumerated() {
+                let (up, down) = line.read
                 places.append(("connection \(number), to the server", line.up))
                 places.append(("connection \(number), to the client", line.down))
-                for (way, read): (String, RecordedLine) in [("to the server", up), ("to the client", down)] {
-                    // Nothing is packed that the search would have to unpack message by message, and no body is cut
-                    // into chunks whose heads could stand inside of a canary.
-                    for word: String in ["sec-websocket-extensions", "content-encoding", "transfer-encoding"] {
+                for (way, read) in [("to the server", up), ("to the client", down)] {
+                    // Nothing is compressed that the search would have to unpack message by message, and no body is
+                    // chunked, because the head of a chunk could split a canary.
+                    for word in ["sec-websocket-extensions", "content-encoding", "transfer-encoding"] {
                         #expect(!read.text.contains(word), "\(way): \(word)")
                     }
                     #expect(read.reserved == 0 && read.rest == 0)
@@ -37,51 +37,51 @@ struct ClientLineTests {
         }
 
         func holds(_ text: String) -> Bool {
-            let search: CanarySearch = .init([Canary("it", text)])
+            let search = CanarySearch([Canary("it", text)])
             return places.contains { search.found(in: $0.bytes).values.contains("as it is") }
         }
     }
 
     @Test(
-        "T1: through a whole life of an account and its sealed bucket no name of an object, text, password, key or word crosses the line in any spelling; what is sealed and stretched does"
+        "T1: a sealed account sends sealed forms, but no object name, text, password, key or word in any spelling"
     )
     func sealedBucket() async throws {
-        let house: ThreatHouse = try .init("line-sealed")
-        let proxy: RecordingProxy = try .init(to: house.port)
-        let life: SealedLife = try .init(house, port: proxy.port)
+        let house = try ThreatHouse("line-sealed")
+        let proxy = try RecordingProxy(to: house.port)
+        let life = try SealedLife(house, port: proxy.port)
         try await life.live()
-        let recording: Recording = try .init(proxy)
+        let recording = try Recording(proxy)
         #expect(recording.sockets >= 2 && life.texts.count > 9 && life.canaries.count > 25)
-        for (name, text): (String, String) in life.sent { #expect(recording.holds(text), "\(name) was not recorded") }
-        let hunt: CanaryHunt = .init(
+        for (name, text) in life.sent { #expect(recording.holds(text), "\(name) was not recorded") }
+        let hunt = CanaryHunt(
             life.canaries + life.texts.map { Canary($0.name, $0.secret) }, hashed: life.texts)
-        for (name, bytes): (String, [UInt8]) in recording.places {
-            let found: [String] = hunt.findings(in: bytes, place: name)
+        for (name, bytes) in recording.places {
+            let found = hunt.findings(in: bytes, place: name)
             #expect(found.isEmpty, "\(found)")
         }
     }
 
     @Test(
-        "T1: through a whole life of encrypted notes neither user name, password, title nor text cross the line in any spelling, nor any round of the stretch but the last"
+        "T1: encrypted notes send no user name, password, title, text or round of the stretch except the last"
     )
     func notes() async throws {
-        let house: ThreatHouse = try .init("line-notes")
-        let proxy: RecordingProxy = try .init(to: house.port)
-        let life: NotesLife = try .init(house, port: proxy.port)
+        let house = try ThreatHouse("line-notes")
+        let proxy = try RecordingProxy(to: house.port)
+        let life = try NotesLife(house, port: proxy.port)
         try await life.live()
-        let recording: Recording = try .init(proxy)
+        let recording = try Recording(proxy)
         #expect(recording.sockets >= 2 && life.texts.count == 9)
-        for (name, text): (String, String) in life.sent { #expect(recording.holds(text), "\(name) was not recorded") }
-        let hunt: CanaryHunt = .init(life.texts.map { Canary($0.name, $0.secret) }, hashed: life.texts)
-        for (name, bytes): (String, [UInt8]) in recording.places {
-            let found: [String] = hunt.findings(in: bytes, place: name)
+        for (name, text) in life.sent { #expect(recording.holds(text), "\(name) was not recorded") }
+        let hunt = CanaryHunt(life.texts.map { Canary($0.name, $0.secret) }, hashed: life.texts)
+        for (name, bytes) in recording.places {
+            let found = hunt.findings(in: bytes, place: name)
             #expect(found.isEmpty, "\(found)")
         }
     }
 
-    // MARK: - That it would be found
+    // MARK: - Counterproof
 
-    /// How somebody might send a secret.
+    /// Spellings in which a secret might be sent.
     private static func leaks(_ secret: String) throws -> [(name: String, bytes: [UInt8])] {
         let plain: [UInt8] = Array(secret.utf8)
         let wide: [UInt8] = plain.flatMap { [$0, 0] }
@@ -91,15 +91,15 @@ struct ClientLineTests {
             ("percent", plain.flatMap { Array(("%" + Hex.encode([$0])).utf8) }),
             ("JSON", plain.flatMap { Array(("\\u00" + Hex.encode([$0])).utf8) }),
         ]
-        for shift: Int in 0..<3 {
+        for shift in 0..<3 {
             let around: [UInt8] = [UInt8](repeating: 33, count: shift) + plain + [33]
             leaks.append(("base64 \(shift)", Array(Base64.encode(around).utf8)))
             leaks.append(("base64url \(shift)", Array(Base64.encodeURL(around).utf8)))
             leaks.append(("hex \(shift)", Array(Hex.encode(around).utf8)))
             leaks.append(("upper hex \(shift)", Array(Hex.encode(around).uppercased().utf8)))
         }
-        for shift: Int in 0..<5 {
-            let text: String = Base32.encode([UInt8](repeating: 33, count: shift) + plain)
+        for shift in 0..<5 {
+            let text = Base32.encode([UInt8](repeating: 33, count: shift) + plain)
             leaks += [("base32 \(shift)", Array(text.utf8)), ("upper base32 \(shift)", Array(text.uppercased().utf8))]
         }
         for wrapping: Inflated.Wrapping in Inflated.Wrapping.allCases {
@@ -121,7 +121,7 @@ struct ClientLineTests {
                 ("\(rounds) rounds in base64url", Array(Base64.encodeURL([1] + value).utf8)),
                 ("\(rounds) rounds, reversed", value.reversed()),
                 ("\(rounds) rounds in base32", Array(Base32.encode(value).utf8)),
-                // As long as the names of sealed objects are.
+                // As long as the names of sealed objects.
                 ("the beginning of \(rounds) rounds", Array(Base32.encode(Array(value.prefix(20))).utf8)),
             ]
         }
@@ -129,45 +129,45 @@ struct ClientLineTests {
     }
 
     @Test(
-        "T1: what a client sends on purpose is found in the recording, in each spelling, also behind a WebSocket's mask"
+        "T1: a secret sent on purpose is found in the recording, in each spelling, also behind a WebSocket's mask"
     )
     func counterproof() throws {
-        let house: ThreatHouse = try .init("line-leak")
-        let proxy: RecordingProxy = try .init(to: house.port)
-        let secret: String = "canary-\(RandomBytes.hex(12))"
-        let leaks: [(name: String, bytes: [UInt8])] = try Self.leaks(secret)
-        for leak: (name: String, bytes: [UInt8]) in leaks {
-            let caller: Caller = try .init(port: proxy.port)
-            let head: String =
+        let house = try ThreatHouse("line-leak")
+        let proxy = try RecordingProxy(to: house.port)
+        let secret = "canary-\(RandomBytes.hex(12))"
+        let leaks = try Self.leaks(secret)
+        for leak in leaks {
+            let caller = try Caller(port: proxy.port)
+            let head =
                 "POST /x HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: \(leak.bytes.count)\r\n\r\n"
             try caller.send(Array(head.utf8) + leak.bytes)
             _ = try caller.reply()
         }
         // One WebSocket, whose frames are masked by four bytes each.
         do {
-            let socket: WireSocket = try .init(port: proxy.port, app: ThreatHouse.app)
+            let socket = try WireSocket(port: proxy.port, app: ThreatHouse.app)
             socket.send(#"0:init:{"clientid":"c","api":"1.1","token":"\#(secret)","app_id":"notes","name":"b"}"#)
             _ = try socket.next { $0 }
         }
         try proxy.quiet()
         proxy.stop()
-        let hunt: CanaryHunt = .init([Canary("it", secret)], hashed: [("it", secret)])
-        let lines: [RecordingProxy.Line] = proxy.lines
+        let hunt = CanaryHunt([Canary("it", secret)], hashed: [("it", secret)])
+        let lines = proxy.lines
         try #require(lines.count == leaks.count + 1)
-        for (leak, line): ((name: String, bytes: [UInt8]), RecordingProxy.Line) in zip(leaks, lines) {
+        for (leak, line) in zip(leaks, lines) {
             #expect(!hunt.findings(in: line.up, place: "the line").isEmpty, "\(leak.name) was not found")
-            #expect(hunt.findings(in: line.down, place: "the answer").isEmpty, "nothing is found where nothing is")
+            #expect(hunt.findings(in: line.down, place: "the answer").isEmpty, "the answer has no secret")
         }
-        let masked: (up: RecordedLine, down: RecordedLine) = lines[leaks.count].read
+        let masked = lines[leaks.count].read
         #expect(masked.up.isWebSocket && masked.up.frames >= 1)
         #expect(!hunt.findings(in: masked.up.payload, place: "the WebSocket").isEmpty)
-        #expect(hunt.findings(in: lines[leaks.count].up, place: "the masked line").isEmpty, "the mask hides it indeed")
+        #expect(hunt.findings(in: lines[leaks.count].up, place: "the masked line").isEmpty, "the mask hides it")
     }
 
-    @Test("T1: of an innocent line nothing is found: one round more than 14,999, another canary, its halves")
+    @Test("T1: an innocent line has no finding: one round more than 14,999, another canary, its halves")
     func innocent() {
-        let secret: String = "canary-\(RandomBytes.hex(12))"
-        let hunt: CanaryHunt = .init([Canary("it", secret)], hashed: [("it", secret)])
+        let secret = "canary-\(RandomBytes.hex(12))"
+        let hunt = CanaryHunt([Canary("it", secret)], hashed: [("it", secret)])
         var value: [UInt8] = Array(secret.utf8)
         for _ in 0..<15_000 { value = Hash.sha256(value) }
         let halves: [UInt8] = Array(secret.utf8.prefix(15)) + [0] + Array(secret.utf8.dropFirst(15))
@@ -175,17 +175,17 @@ struct ClientLineTests {
             value, Array(Base64.encode(value).utf8), halves, Array("canary-\(RandomBytes.hex(12))".utf8),
             RandomBytes.make(20_000), [], [0],
         ]
-        for other: [UInt8] in others { #expect(hunt.findings(in: other, place: "it").isEmpty) }
+        for other in others { #expect(hunt.findings(in: other, place: "it").isEmpty) }
     }
 
-    /// One run in a hundred has such a canary: zeros were taken for it, of which each memory and each database is full.
-    @Test("zeros are nobody's canary, though a round of SHA-256 begins with three of them")
+    /// One run in a hundred has such a canary: zeros, of which each memory and each database is full, were reported.
+    @Test("zeros are not a finding, though a round of SHA-256 of the canary begins with three of them")
     func zeros() {
-        let secret: String = "canary294"
+        let secret = "canary294"
         var value: [UInt8] = Array(secret.utf8)
         for _ in 0..<4_917 { value = Hash.sha256(value) }
         #expect(value.prefix(3) == [0, 0, 0])
-        let hunt: CanaryHunt = .init([Canary("it", secret)], hashed: [("it", secret)])
+        let hunt = CanaryHunt([Canary("it", secret)], hashed: [("it", secret)])
         #expect(!hunt.findings(in: [7] + value + [7], place: "it").isEmpty)
         #expect(hunt.findings(in: .init(repeating: 0, count: 64), place: "it").isEmpty)
     }

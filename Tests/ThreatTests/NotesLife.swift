@@ -4,25 +4,25 @@ import ThicketOnions
 import ThicketProcesses
 import ThicketThreats
 
-/// A whole life of an account of the old notes app: signed up, notes made, read, changed, removed, logged out, logged in,
-/// deleted. Neither the user's name nor the password may be seen, only what is stretched.
+/// A whole life of an account of the old notes app: signed up, notes made, read, changed, removed, logged out, logged
+/// in, deleted. Neither the user's name nor the password may be seen, only their stretched forms.
 final class NotesLife {
-    static let app: String = "onions"
+    static let app = "onions"
 
-    private(set) var texts: [(name: String, secret: String)] = []
-    private(set) var sent: [(name: String, text: String)] = []
+    private(set) var texts = [(name: String, secret: String)]()
+    private(set) var sent = [(name: String, text: String)]()
     let variables: [String: String]
     private let account: OnionAccount
 
     /// Makes the app at a server that runs.
     init(_ house: ThreatHouse, port: UInt16) throws {
-        let folder: String = house.folder.path
-        let made: String = try Daemon.command(
+        let folder = house.folder.path
+        let made = try Daemon.command(
             folder, ["app", "create", Self.app, "--passwords", "notes"], succeeding: true
         ).output
         try Daemon.command(folder, ["app", "notes", Self.app, "on"], succeeding: true)
         let lines: [Substring] = made.split(separator: "\n")
-        guard let line: Substring = lines.first(where: { $0.hasPrefix("api key") }),
+        guard let line = lines.first(where: { $0.hasPrefix("api key") }),
             let key = line.split(separator: " ").last
         else { throw ProcessError("no key in \(made)") }
         account = try OnionAccount(
@@ -33,18 +33,18 @@ final class NotesLife {
     }
 
     func text(_ name: String) -> String {
-        let text: String = "canary\(RandomBytes.hex(8))"
+        let text = "canary\(RandomBytes.hex(8))"
         texts.append(("the \(name)", text))
         return text
     }
 
     private static func secret(_ text: String) -> SecureBytes { .init(copying: Array(text.utf8)) }
 
-    /// What the server gets of a name and a password; rounds of the two together are looked for, too.
+    /// Records the name and password as the server gets them; rounds of the two together are searched for, too.
     func stretched(_ name: String, _ password: String) throws {
-        let sent: StretchedCredentials = try .init(username: Self.secret(name), password: Self.secret(password))
+        let sent = try StretchedCredentials(username: Self.secret(name), password: Self.secret(password))
         texts.append(("the password with the user's name", password + name))
-        for (what, value): (String, SecureBytes) in [("user name", sent.username), ("password", sent.password)] {
+        for (what, value) in [("user name", sent.username), ("password", sent.password)] {
             self.sent.append(("the stretched \(what)", value.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }))
         }
     }
@@ -54,18 +54,18 @@ final class NotesLife {
     }
 
     func live() async throws {
-        let (name, password): (String, String) = (text("user name"), text("password"))
+        let (name, password) = (text("user name"), text("password"))
         try stretched(name, password)
-        var vault: Vault = try await account.signUp(username: Self.secret(name), password: Self.secret(password))
-        let first: NoteText = note(text("title"), text("info"))
-        let id: String = try await vault.create(first)
-        let gone: String = try await vault.create(note(text("other title"), text("other info")))
+        var vault = try await account.signUp(username: Self.secret(name), password: Self.secret(password))
+        let first = note(text("title"), text("info"))
+        let id = try await vault.create(first)
+        let gone = try await vault.create(note(text("other title"), text("other info")))
         guard try await vault.read(id) == first else { throw ProcessError("a note is read as another") }
         await vault.end()
         vault = try await account.signIn(username: Self.secret(name), password: Self.secret(password))
         try await vault.save(note(text("new title"), text("new info")), in: id, over: first)
         try await vault.remove(gone)
-        let sealed: String? = try await vault.sealedCopy(of: id)["onionTitle"]?.stringValue
+        let sealed = try await vault.sealedCopy(of: id)["onionTitle"]?.stringValue
         // In one line, as the search reads it: the first letters of a base64 text of several lines.
         sent.append(("a sealed title", String((sealed ?? "nothing").prefix(60))))
         try await account.delete(vault, username: Self.secret(name), password: Self.secret(password))

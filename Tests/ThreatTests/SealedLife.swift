@@ -6,19 +6,19 @@ import ThicketProtocol
 import ThicketSealed
 import ThicketThreats
 
-/// A whole life of an account with keys and a sealed bucket, by the client library: signed up, written, changed, removed, on
-/// a second device by pairing, another password, another access key, recovered by words, logged out, deleted. What nobody may
-/// see is noted.
+/// A whole life of an account with keys and a sealed bucket, by the client library: signed up, written, changed,
+/// removed, on a second device by pairing, another password, another access key, recovered by words, logged out,
+/// deleted. Secrets are recorded.
 final class SealedLife {
-    static let patience: Duration = .seconds(120)
+    static let patience = Duration.seconds(120)
 
-    /// In all spellings and as hashes.
-    private(set) var texts: [(name: String, secret: String)] = []
+    /// Secrets to search for in all spellings and as hashes.
+    private(set) var texts = [(name: String, secret: String)]()
     /// Bytes: keys, and the words three by three.
-    private(set) var canaries: [Canary] = []
-    /// What the server gets, as it is sent.
-    private(set) var sent: [(name: String, text: String)] = []
-    let name: String = "ann-\(RandomBytes.hex(6))"
+    private(set) var canaries = [Canary]()
+    /// Values that the server gets, as they are sent.
+    private(set) var sent = [(name: String, text: String)]()
+    let name = "ann-\(RandomBytes.hex(6))"
 
     private let app: ThicketApp
     private let house: ThreatHouse
@@ -32,7 +32,7 @@ final class SealedLife {
     }
 
     private func text(_ name: String) -> String {
-        let text: String = "canary-\(name)-\(RandomBytes.hex(12))"
+        let text = "canary-\(name)-\(RandomBytes.hex(12))"
         texts.append(("the \(name)", text))
         return text
     }
@@ -41,51 +41,51 @@ final class SealedLife {
     private static func octets(_ secret: SecureBytes) -> [UInt8] { secret.withUnsafeBytes { Array($0) } }
 
     func live() async throws {
-        let (one, two, three): (String, String, String) = (text("password"), text("second"), text("third"))
-        let accounts: Accounts = try app.accounts()
-        let ann: SignedIn = try await accounts.signUp(name: name, password: Self.secret(one))
+        let (one, two, three) = (text("password"), text("second"), text("third"))
+        let accounts = try app.accounts()
+        let ann = try await accounts.signUp(name: name, password: Self.secret(one))
         try record(ann, password: one)
         try await write(ann)
         try await pair(ann)
-        let changed: SignedIn = try await accounts.changePassword(
+        let changed = try await accounts.changePassword(
             of: ann.account, accessToken: ann.accessToken, from: Self.secret(one), to: Self.secret(two))
-        let bucket: String = text("bucket")
-        let written: OpenAccount = try await accounts.update(changed.account, accessToken: changed.accessToken) {
+        let bucket = text("bucket")
+        let written = try await accounts.update(changed.account, accessToken: changed.accessToken) {
             $0.buckets[bucket] = .init(mode: "sealed", epoch: 1)
         }
-        let renewed: OpenAccount = try await accounts.changeAccessKey(
+        let renewed = try await accounts.changeAccessKey(
             of: written, to: .random(), accessToken: changed.accessToken, password: Self.secret(two))
         guard case .open(let fresh) = try await accounts.signIn(name: name, password: Self.secret(two)) else {
             throw ProcessError("the account is locked")
         }
         try record(fresh, password: two)
-        let back: SignedIn = try await accounts.recover(
+        let back = try await accounts.recover(
             name: name, accessKey: try AccessKey(words: renewed.accessKey.words), newPassword: Self.secret(three))
         guard case .open(let again) = try await accounts.signIn(name: name, password: Self.secret(three)) else {
             throw ProcessError("the account is locked")
         }
-        let view: ServerView = try await accounts.serverView(of: again.account, accessToken: again.accessToken)
+        let view = try await accounts.serverView(of: again.account, accessToken: again.accessToken)
         sent.append(("the sealed bundle", Base64.encodeURL(view.bundle)))
         try await read(again)
-        let session: ClientSession = try await app.resume(back)
+        let session = try await app.resume(back)
         guard await session.signOut() else { throw ProcessError("the server has not heard of the logout") }
         await session.close()
         try await accounts.delete(again.account, accessToken: again.accessToken, password: Self.secret(three))
     }
 
-    /// Keys and words are recorded, and what is made of them for the server.
+    /// Records keys and words, and the values made of them for the server.
     private func record(_ login: SignedIn, password: String) throws {
-        let account: OpenAccount = login.account
-        let bundle: AccountBundle = account.bundle
-        let words: String = .init(decoding: Self.octets(account.accessKey.words), as: UTF8.self)
+        let account = login.account
+        let bundle = account.bundle
+        let words = String(decoding: Self.octets(account.accessKey.words), as: UTF8.self)
         texts.append(("all the words", words))
         let list: [Substring] = words.split(separator: " ")
-        for start: Int in 0...(list.count - 3) {
+        for start in 0...(list.count - 3) {
             canaries.append(Canary("three of the words", list[start..<(start + 3)].joined(separator: " ")))
         }
-        guard let pin: PasswordPin = account.pin else { throw ProcessError("no pin") }
-        let keys: PasswordKeys = try .init(password: Self.secret(password), salt: pin.salt, cost: .standard)
-        for (name, key): (String, SecureBytes) in [
+        guard let pin = account.pin else { throw ProcessError("no pin") }
+        let keys = try PasswordKeys(password: Self.secret(password), salt: pin.salt, cost: .standard)
+        for (name, key) in [
             ("the access key", account.accessKey.secret), ("the vault secret", bundle.vaultSecret),
             ("the tree secret", bundle.treeSecret), ("the seed", bundle.signingKey.seed),
             ("the exchange key", bundle.exchangeKey.secret), ("the vault key", keys.vaultKey),
@@ -97,23 +97,23 @@ final class SealedLife {
 
     // MARK: The bucket
 
-    private let bucket: String = "diary"
-    private var key: String = ""
-    private var last: String = ""
+    private let bucket = "diary"
+    private var key = ""
+    private var last = ""
 
     private func open(_ session: ClientSession, _ account: OpenAccount) async throws -> (Bucket, SealedBucketKeys) {
-        let secret: SecureBytes = try SealedBucketKeys.secret(
+        let secret = try SealedBucketKeys.secret(
             vault: account.bundle.vaultSecret, app: ThreatHouse.app, bucket: bucket, epoch: 0)
-        let keys: SealedBucketKeys = try .init(
+        let keys = try SealedBucketKeys(
             owner: account.user, app: ThreatHouse.app, bucket: bucket, secrets: [0: secret])
         return (try await session.sync.bucket(bucket, sealedBy: keys), keys)
     }
 
     private func write(_ login: SignedIn) async throws {
-        let session: ClientSession = try await app.resume(login)
-        let (bucket, keys): (Bucket, SealedBucketKeys) = try await open(session, login.account)
+        let session = try await app.resume(login)
+        let (bucket, keys) = try await open(session, login.account)
         (key, last) = (text("key"), text("edit"))
-        let gone: String = text("removed-key")
+        let gone = text("removed-key")
         try await bucket.set(key, to: [text("field"): .string(text("title")), "t": .string(text("text"))])
         try await bucket.set(gone, to: ["t": .string(text("removed"))])
         try await bucket.waitUntilSynced(timeout: Self.patience)
@@ -126,12 +126,12 @@ final class SealedLife {
         await session.close()
     }
 
-    /// A device that has nothing gets everything.
+    /// A new device reads everything.
     private func read(_ login: SignedIn) async throws {
-        let other: ThicketApp = try .init(
+        let other = try ThicketApp(
             server: place, app: ThreatHouse.app, apiKey: house.apiKey, deviceId: "second")
-        let session: ClientSession = try await other.resume(login)
-        let (bucket, _): (Bucket, SealedBucketKeys) = try await open(session, login.account)
+        let session = try await other.resume(login)
+        let (bucket, _) = try await open(session, login.account)
         try await bucket.waitUntilSynced(timeout: Self.patience)
         guard try await bucket.get(key)?["t"]?.stringValue?.contains(last) == true else {
             throw ProcessError("the second device does not read what the first one wrote")
@@ -140,14 +140,14 @@ final class SealedLife {
     }
 
     private func pair(_ old: SignedIn) async throws {
-        let device: Accounts = try ThicketApp(
+        let device = try ThicketApp(
             server: place, app: ThreatHouse.app, apiKey: house.apiKey, deviceId: "third"
         ).accounts()
-        let begun: Pairing.Begun = try await device.beginPairing()
-        let code: String = begun.pairing.code
-        let words: String = try await app.accounts().give(
+        let begun = try await device.beginPairing()
+        let code = begun.pairing.code
+        let words = try await app.accounts().give(
             old.account, accessToken: old.accessToken, toDeviceWithCode: code)
-        guard let received: Pairing.Received = try await device.receive(begun), received.words == words else {
+        guard let received = try await device.receive(begun), received.words == words else {
             throw ProcessError("the pairing shows other words")
         }
         canaries.append(Canary("the words of a pairing", words))

@@ -5,16 +5,15 @@ import ThicketProcesses
 import ThicketProtocol
 import ThicketThreats
 
-/// Comes in by every door there is, good ways and bad, and remembers each secret that it showed or was given, and every
-/// answer that was a refusal.
+/// Uses every entry point, validly and invalidly, and records each secret that it sent or received, and every refusal.
 final class EveryDoor {
-    private(set) var canaries: [Canary] = []
+    private(set) var canaries = [Canary]()
     /// Refusals, with what was asked.
-    private(set) var refusals: [(asked: String, bytes: [UInt8])] = []
+    private(set) var refusals = [(asked: String, bytes: [UInt8])]()
     /// Statuses of all answers.
-    private(set) var seen: [Int: Int] = [:]
+    private(set) var seen = [Int: Int]()
     /// A token that the server made, in clear.
-    private(set) var opaqueToken: String = ""
+    private(set) var opaqueToken = ""
 
     private let house: ThreatHouse
     private let caller: Caller
@@ -30,9 +29,9 @@ final class EveryDoor {
 
     func keep(_ name: String, _ secret: String) { canaries.append(Canary(name, secret)) }
 
-    /// A password that nobody has, noted as a secret.
+    /// A new password, recorded as a secret.
     private func password(_ name: String) -> String {
-        let text: String = "pw-" + RandomBytes.hex(12)
+        let text = "pw-" + RandomBytes.hex(12)
         keep("the password of \(name)", text)
         return text
     }
@@ -41,7 +40,7 @@ final class EveryDoor {
     private func ask(
         _ method: String, _ path: String, _ fields: [(String, String)] = [], body: String? = nil, expect: Int
     ) throws -> Caller.Reply {
-        let reply: Caller.Reply = try caller.ask(method, path, fields, body: body)
+        let reply = try caller.ask(method, path, fields, body: body)
         seen[reply.status, default: 0] += 1
         if reply.status >= 400 { refusals.append(("\(method) \(path)", reply.head + reply.body)) }
         guard reply.status == expect else {
@@ -53,7 +52,7 @@ final class EveryDoor {
     /// Breaks a signature: another letter in its middle.
     private static func spoiled(_ token: String) -> String {
         var bytes: [UInt8] = Array(token.utf8)
-        let place: Int = bytes.count - 40
+        let place = bytes.count - 40
         bytes[place] = bytes[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
         return String(decoding: bytes, as: UTF8.self)
     }
@@ -61,25 +60,25 @@ final class EveryDoor {
     // MARK: Partners
 
     func partnerTokens() throws {
-        let stranger: String = "stranger-" + RandomBytes.hex(10)
+        let stranger = "stranger-" + RandomBytes.hex(10)
         keep("an API key that nobody has", stranger)
-        let entity: String = try house.register("p1", by: caller)
-        let token: String = house.login(entity, "p1", device: "D")
-        let path: String = "/api/v1/partner/\(ThreatHouse.partner)/customer/\(entity)/publickey"
+        let entity = try house.register("p1", by: caller)
+        let token = house.login(entity, "p1", device: "D")
+        let path = "/api/v1/partner/\(ThreatHouse.partner)/customer/\(entity)/publickey"
         try ask("GET", path, house.partnerFields(token, device: "D"), expect: 200)
         keep("a login token", token)
-        let bad: String = Self.spoiled(token)
+        let bad = Self.spoiled(token)
         keep("a token with a bad signature", bad)
         try ask("GET", path, house.partnerFields(bad, device: "D"), expect: 403)
         try ask("GET", path, house.partnerFields(token, device: "E"), expect: 403)
         try ask("GET", path, house.partnerFields("no.token.at-all-\(bad)", device: "D"), expect: 403)
         try ask(
             "GET", path, [("x-rezolve-partner-apikey", stranger), ("authorization", "Bearer \(token)")], expect: 403)
-        let old: String = SignedTokens.login(
+        let old = SignedTokens.login(
             entity: entity, user: "p1", device: "D", ends: ThreatHouse.now - 5, key: house.authKey)
         keep("an expired token", old)
         try ask("GET", path, house.partnerFields(old, device: "D"), expect: 401)
-        let guest: String = SignedTokens.registration(
+        let guest = SignedTokens.registration(
             user: "g1", ends: ThreatHouse.now + 900, key: house.authKey)
         keep("a registration token", guest)
         try ask("POST", "/api/v2/authentication/register/guest", house.partnerFields(guest), body: "{}", expect: 200)
@@ -93,23 +92,23 @@ final class EveryDoor {
     }
 
     func partnerPasswords() throws {
-        let (name, good, wrong): (String, String, String) = (
+        let (name, good, wrong) = (
             "rua@example.com", password("a partner's user"), password("a partner's user, wrong")
         )
-        let key: [(String, String)] = [("x-rezolve-partner-apikey", house.partnerKey)]
+        let key = [("x-rezolve-partner-apikey", house.partnerKey)]
         func body(_ password: String) -> String {
             #"{"deviceId":"R","username":"\#(name)","password":"\#(password)"}"#
         }
         try ask("POST", "/v2/credentials/register", key, body: body(good), expect: 200)
         try ask("POST", "/v2/credentials/register", key, body: body(wrong), expect: 400)
         try ask("POST", "/v2/credentials/login", key, body: body(wrong), expect: 403)
-        let login: Caller.Reply = try ask("POST", "/v2/credentials/login", key, body: body(good), expect: 200)
-        let token: String = .init((login.fields["authorization"] ?? "").dropFirst("Bearer ".count))
+        let login = try ask("POST", "/v2/credentials/login", key, body: body(good), expect: 200)
+        let token = String((login.fields["authorization"] ?? "").dropFirst("Bearer ".count))
         keep("a token made for a partner's user", token)
-        let shown: [(String, String)] = house.partnerFields(token, device: "R")
-        let renewed: String = try ask("GET", "/v2/credentials/ping", shown, expect: 200).string("accessToken")
+        let shown = house.partnerFields(token, device: "R")
+        let renewed = try ask("GET", "/v2/credentials/ping", shown, expect: 200).string("accessToken")
         keep("a renewed token", String(renewed.dropFirst("Bearer ".count)))
-        let next: String = password("a partner's user, the next")
+        let next = password("a partner's user, the next")
         try ask(
             "POST", "/v2/credentials/change", shown,
             body: #"{"oldPassword":"\#(wrong)","newPassword":"\#(next)"}"#, expect: 403)
@@ -125,12 +124,12 @@ final class EveryDoor {
     // MARK: Accounts
 
     func accounts() throws {
-        let key: [(String, String)] = [("x-simperium-api-key", house.apiKey)]
-        let admin: [(String, String)] = [("x-simperium-api-key", house.adminKey)]
-        let stranger: [(String, String)] = [("x-simperium-api-key", RandomBytes.hex(16))]
+        let key = [("x-simperium-api-key", house.apiKey)]
+        let admin = [("x-simperium-api-key", house.adminKey)]
+        let stranger = [("x-simperium-api-key", RandomBytes.hex(16))]
         keep("an app's key that nobody has", stranger[0].1)
-        let (good, wrong): (String, String) = (password("an account"), password("an account, wrong"))
-        let base: String = "/1/\(ThreatHouse.app)"
+        let (good, wrong) = (password("an account"), password("an account, wrong"))
+        let base = "/1/\(ThreatHouse.app)"
         func body(_ password: String, _ more: String = "") -> String {
             #"{"username":"ann@example.com","password":"\#(password)"\#(more)}"#
         }
@@ -143,12 +142,12 @@ final class EveryDoor {
             "another token of it",
             try ask("POST", "\(base)/authorize/", key, body: body(good), expect: 200).string("access_token"))
         try data(opaqueToken)
-        let next: String = password("an account, the next")
+        let next = password("an account, the next")
         try ask("POST", "\(base)/update/", key, body: body(wrong, #","new_password":"\#(next)"}"#), expect: 400)
         try ask("POST", "\(base)/update/", key, body: body(wrong, #","new_password":"\#(next)""#), expect: 401)
         try ask("POST", "\(base)/update/", key, body: body(good, #","new_password":"\#(next)""#), expect: 200)
-        let set: String = password("an account, as the operator set it")
-        for (fields, status): ([(String, String)], Int) in [(key, 401), (admin, 200)] {
+        let set = password("an account, as the operator set it")
+        for (fields, status) in [(key, 401), (admin, 200)] {
             try ask(
                 "POST", "\(base)/reset_password/", fields,
                 body: #"{"username":"ann@example.com","new_password":"\#(set)"}"#, expect: status)
@@ -157,40 +156,39 @@ final class EveryDoor {
     }
 
     func sealedAccounts() throws {
-        let key: [(String, String)] = [("x-simperium-api-key", house.apiKey)]
-        let base: String = "/1/\(ThreatHouse.app)/auth"
-        let (proof, words, wrong): ([UInt8], [UInt8], [UInt8]) = (
+        let key = [("x-simperium-api-key", house.apiKey)]
+        let base = "/1/\(ThreatHouse.app)/auth"
+        let (proof, words, wrong) = (
             RandomBytes.make(32), RandomBytes.make(32), RandomBytes.make(32)
         )
-        for (name, secret): (String, [UInt8]) in [("a proof", proof), ("a recovery proof", words), ("no proof", wrong)]
-        {
+        for (name, secret) in [("a proof", proof), ("a recovery proof", words), ("no proof", wrong)] {
             canaries.append(Canary("\(name) of an account with keys", secret))
         }
-        let salt: String = Base64.encodeURL(RandomBytes.make(16))
-        let box: String = Base64.encodeURL(RandomBytes.make(61))
+        let salt = Base64.encodeURL(RandomBytes.make(16))
+        let box = Base64.encodeURL(RandomBytes.make(61))
         func a(_ bytes: [UInt8]) -> String { Base64.encodeURL(bytes) }
         try ask("POST", "\(base)/prelogin", key, body: #"{"u":"kay"}"#, expect: 200)
-        let made: Caller.Reply = try ask(
+        let made = try ask(
             "POST", "\(base)/signup", key,
             body: #"{"u":"kay","a":"\#(a(proof))","kdf":1,"salt":"\#(salt)","access":"\#(box)","bundle":"\#(box)","#
                 + #""recover":"\#(a(words))"}"#, expect: 200)
-        let token: String = try made.string("access_token")
+        let token = try made.string("access_token")
         keep("a token of an account with keys", token)
         try ask("POST", "\(base)/login", key, body: #"{"u":"kay","a":"\#(a(wrong))","device":"K"}"#, expect: 401)
-        let login: Caller.Reply = try ask(
+        let login = try ask(
             "POST", "\(base)/login", key, body: #"{"u":"kay","a":"\#(a(proof))","device":"K"}"#, expect: 200)
         keep("another token of it", try login.string("access_token"))
-        let shown: [(String, String)] = [("x-simperium-token", token)]
+        let shown = [("x-simperium-token", token)]
         try ask("GET", "\(base)/bundle", shown, expect: 200)
         try ask("GET", "\(base)/bundle", [("x-simperium-token", RandomBytes.hex(16))], expect: 401)
         try ask("PUT", "\(base)/bundle", shown, body: #"{"version":9,"bundle":"\#(box)"}"#, expect: 409)
         try ask("GET", "\(base)/tokens", shown, expect: 200)
-        let rest: String = #""a":"\#(a(wrong))","kdf":1,"salt":"\#(salt)","access":"\#(box)"}"#
+        let rest = #""a":"\#(a(wrong))","kdf":1,"salt":"\#(salt)","access":"\#(box)"}"#
         try ask("POST", "\(base)/recover", key, body: #"{"u":"kay","r":"\#(a(wrong))",\#(rest)"#, expect: 401)
         try ask("POST", "\(base)/password", shown, body: #"{"a_old":"\#(a(wrong))",\#(rest)"#, expect: 401)
-        let others: [UInt8] = RandomBytes.make(32)
+        let others = RandomBytes.make(32)
         canaries.append(Canary("another recovery proof of an account with keys", others))
-        for (recovery, status): ([UInt8], Int) in [(wrong, 409), (words, 200), (words, 409)] {
+        for (recovery, status) in [(wrong, 409), (words, 200), (words, 409)] {
             try ask(
                 "POST", "\(base)/access", shown,
                 body: #"{"a":"\#(a(proof))","r":"\#(a(recovery))","version":1,"access":"\#(box)","bundle":"\#(box)","#
@@ -202,20 +200,20 @@ final class EveryDoor {
 
     // MARK: Data
 
-    /// The data API, the stream and SockJS with a token, and with what is none.
+    /// The data API, the stream and SockJS with a valid token, and with an unknown one.
     private func data(_ token: String) throws {
-        let base: String = "/1/\(ThreatHouse.app)"
-        let content: String = "content-" + RandomBytes.hex(12)
-        let none: String = RandomBytes.hex(16)
+        let base = "/1/\(ThreatHouse.app)"
+        let content = "content-" + RandomBytes.hex(12)
+        let none = RandomBytes.hex(16)
         keep("a token that nobody has", none)
         contents.append(Canary("what a user wrote", content))
-        for (token, status): (String, Int) in [(token, 200), (none, 401)] {
-            let shown: [(String, String)] = [("x-simperium-token", token)]
+        for (token, status) in [(token, 200), (none, 401)] {
+            let shown = [("x-simperium-token", token)]
             try ask("POST", "\(base)/b/i/k?response=1", shown, body: #"{"t":"\#(content)"}"#, expect: status)
             try ask("GET", "\(base)/b/index?data=1", shown, expect: status)
             try ask("GET", "\(base)/user", shown, expect: status)
         }
-        let shown: [(String, String)] = [("x-simperium-token", token)]
+        let shown = [("x-simperium-token", token)]
         try ask("POST", "\(base)/b/i/k", shown, body: #"{"t":"\#(content)"#, expect: 400)
         try ask("POST", "\(base)/b/i/k?replace=1", shown, body: #"{"t":"\#(content)"}"#, expect: 412)
         try ask(
@@ -223,25 +221,25 @@ final class EveryDoor {
             expect: 200)
         try stream(ThreatHouse.app, token, device: nil, isGood: true)
         try stream(ThreatHouse.app, none, device: nil, isGood: false)
-        let session: String = "/sock/1/\(ThreatHouse.app)/000/leak"
+        let session = "/sock/1/\(ThreatHouse.app)/000/leak"
         try ask("POST", "\(session)/xhr", body: "", expect: 200)
-        let initialize: String =
+        let initialize =
             #"0:init:{\"clientid\":\"s\",\"api\":\"1.1\",\"token\":\"\#(token)\",\"app_id\":\"notes\",\"name\":\"b\"}"#
         try ask("POST", "\(session)/xhr_send", body: "[\"\(initialize)\"]", expect: 204)
         try ask("POST", "\(session)/xhr_send", body: "[\"\(initialize)", expect: 500)
         try ask("POST", "\(session)/xhr", body: "", expect: 200)
     }
 
-    /// What users wrote: it is theirs, so it may stand in the database and in no log.
-    private(set) var contents: [Canary] = []
+    /// Texts of users: they are the users' own, and may be in the database and in no log.
+    private(set) var contents = [Canary]()
 
     private func stream(_ app: String, _ token: String, device: String?, isGood: Bool) throws {
-        let socket: WireSocket = try .init(port: house.port, app: app)
-        let device: String = device.map { ",\"device_id\":\"\($0)\"" } ?? ""
+        let socket = try WireSocket(port: house.port, app: app)
+        let device = device.map { ",\"device_id\":\"\($0)\"" } ?? ""
         socket.send(
             "0:init:{\"clientid\":\"c\",\"api\":\"1.1\",\"token\":\"\(token)\",\"app_id\":\"\(app)\",\"name\":\"b\"\(device)}"
         )
-        let answer: ServerMessage = try socket.next { $0 }
+        let answer = try socket.next { $0 }
         if case .channel(_, .authorized) = answer, isGood { return }
         if case .channel(_, .authFailed) = answer, !isGood {
             refusals.append(("init", Array("\(answer)".utf8)))

@@ -1,16 +1,13 @@
 import Testing
 
-/// Types that the right side already says are not said twice, and comments keep to the width of the code.
+/// A type that the right side states is not repeated, and comments keep to the width of the code.
 @Suite("Annotations and width")
 struct AnnotationTests {
-    private static let folders = ["Sources", "Tools/Simulation", "Tools/Soak", "Tools/Demo", "Tools/FaultDisk"]
-
-    /// Stored properties of public types keep theirs: they are read where the value is not.
-    private static func isPublic(_ line: String) -> Bool { line.contains("public ") || line.contains("package ") }
+    private static let folders = ["Sources", "Tools", "Tests", "Snippets"]
 
     private static func redundancy(in line: String) -> String? {
         let line = Substring(line)
-        // A literal has no elements of a type of its own.
+        // The elements of a literal have no type of their own.
         if line.contains(#/\bfor (?:let |var )?(?:\w+|\([\w, ]+\)): .+ in [^\[\d]/#) {
             return "the type of a loop's variable"
         }
@@ -21,11 +18,14 @@ struct AnnotationTests {
         guard let match = line.firstMatch(of: declaration) else { return nil }
         let (type, value) = (match.1, match.2)
         if value.hasPrefix(".init(") { return "a type in front of .init(…): write \(type)(…)" }
-        // Only what is sure to be the whole value.
+        // Only where the call is certainly the whole value.
         if value.hasPrefix(type + "("), value.hasSuffix(")"), value.count(where: { $0 == "(" }) == 1 {
             return "the type of \(type)(…)"
         }
+        // Numbers of public types keep their annotations: they are read where the value is not shown.
+        let isPublic = line.contains("public ") || line.contains("package ")
         switch type {
+        case "Int" where isPublic, "Double" where isPublic: return nil
         case "String": return value == #""""# ? "the type of a text" : nil
         case "Bool": return value == "true" || value == "false" ? "the type of true or false" : nil
         case "Int": return value.wholeMatch(of: #/[0-9_]+/#) != nil ? "the type of a number" : nil
@@ -34,10 +34,10 @@ struct AnnotationTests {
         }
     }
 
-    @Test("no annotation says what the value says")
+    @Test("no annotation repeats the type of its value")
     func annotations() {
         for path in Self.folders.flatMap(SwiftText.paths) {
-            for (number, line) in SwiftText.lines(path).enumerated() where !Self.isPublic(line) {
+            for (number, line) in SwiftText.lines(path).enumerated() {
                 guard let what = Self.redundancy(in: line) else { continue }
                 Issue.record("\(path):\(number + 1): \(what) is said twice: leave it out")
             }
@@ -45,7 +45,7 @@ struct AnnotationTests {
     }
 
     @Test(
-        "the check finds what it is for, and nothing else",
+        "the check finds redundant annotations and nothing else",
         arguments: [
             (#"let text: String = """#, true), ("var isOpen: Bool = false", true), ("for key: String in keys {", true),
             ("for (key, value): (String, Int) in all {", true), ("if let port: Int { return port }", true),
@@ -54,6 +54,8 @@ struct AnnotationTests {
             ("let count: Int64 = 20", false), ("var all: [Int] = []", false), ("if let port: Int = read() {", false),
             ("let share: Double = 2", false), ("let lock: any Lock = Lock()", false), ("for key in keys {", false),
             ("let length: Int = Text(bytes).count", false), ("var row: Row? = Row()", false),
+            ("public var count: Int = 20", false), ("public var isOpen: Bool = false", true),
+            (#"public let count: Counter = .init("thicket_count", "Things.")"#, true),
         ])
     func check(line: String, isRedundant: Bool) {
         #expect((Self.redundancy(in: line) != nil) == isRedundant)

@@ -1,32 +1,32 @@
 import Testing
 
-/// Calls that are not ours to make, each with what to write instead.
+/// Calls that must not be made, each with its replacement.
 @Suite("Banned calls")
 struct BannedCallTests {
     struct Rule: Sendable, CustomTestStringConvertible {
-        /// What may not stand in code: words and marks as they are.
+        /// Text that must not occur in code.
         let pattern: String
         let instead: String
-        /// Folders it holds in.
+        /// Folders in which the rule holds.
         let folders: [String]
-        /// Paths it does not hold for, with the reason in the comment beside the entry.
-        var except: [String] = []
+        /// Paths that are excepted, with the reason in the comment beside the entry.
+        var except = [String]()
         var testDescription: String { "\(pattern) in \(folders.joined(separator: ", "))" }
     }
 
     /// Folders whose code does no I/O and has no clock.
-    private static let pure: [String] = [
+    private static let pure = [
         "Sources/Protocol", "Sources/Crypto", "Sources/Auth", "Sources/Scheduling", "Sources/Server/Session",
         "Sources/Server/Sync",
     ]
 
-    /// Tools but the benchmarks, which wait for clocks, and the fuzzer's functions.
-    private static let tools: [String] = [
+    /// Tools except the benchmarks, which wait for clocks, and the fuzzer's functions.
+    private static let tools = [
         "Crash", "Demo", "Endurance", "Endure", "FaultDisk", "Processes", "ReleaseLog", "ServerProcess", "Simulation",
         "Soak", "Sweep", "ThreatRun", "Threats",
     ].map { (name: String) in "Tools/\(name)" }
 
-    static let rules: [Rule] =
+    static let rules =
         [
             Rule(
                 pattern: "try!", instead: "a typed error, or a precondition that names the broken rule",
@@ -59,12 +59,12 @@ struct BannedCallTests {
             Rule(
                 pattern: "usleep(", instead: "waiting for an event with a deadline",
                 folders: ["Sources", "Tests"] + tools,
-                // They look for an event of another thread or process, with a deadline.
+                // They poll for an event of another thread or process, with a deadline.
                 except: ["Tests/ServerTests/Net/LoopThread.swift", "Tools/ServerProcess/ServerProcess.swift"]),
             Rule(
                 pattern: "Task.sleep", instead: "a stepped clock, or a named event", folders: ["Tests"] + tools,
-                // Looks again until several clients agree, five hundred times at most.
-                // And the pace of a load that runs for hours, and of a person's typing.
+                // Polls until several clients agree, 500 times at most. The others pace a load that runs for hours, and
+                // typing.
                 except: [
                     "Tests/ClientTests/Server/RealServerTests.swift", "Tools/Endurance/Endurance.swift",
                     "Tools/Demo/Stage.swift",
@@ -77,7 +77,8 @@ struct BannedCallTests {
             Rule(pattern: "Glibc.", instead: "bytes that are passed in", folders: pure),
             Rule(
                 pattern: "getenv(", instead: "settings that are passed in", folders: ["Sources"] + tools,
-                // Of debug builds: a run of tests that is recorded, in all its processes. And what a child process inherits.
+                // In debug builds, to record a run of tests in all its processes; and the variables that a child
+                // process inherits.
                 except: ["Sources/Crypto/AEAD/SealRecorder.swift", "Tools/Processes/ChildProcess.swift"]),
             Rule(pattern: "system(", instead: "posix_spawn with a list of words", folders: ["Sources"] + tools),
             Rule(
@@ -87,8 +88,8 @@ struct BannedCallTests {
             Rule(pattern: "@preconcurrency", instead: "types that are Sendable", folders: ["Sources"] + tools),
         ]
 
-    /// How long a comparison takes must not tell how much of a secret was right.
-    static let secrets: [Rule] = [
+    /// The time of a comparison must not reveal how much of a secret was right.
+    static let secrets = [
         "hash", "verifier", "signature", "secret", "password", "code", "expected", "recovery", "shown", "mac", "tag",
     ].flatMap { (name: String) in
         ["==", "!="].flatMap { (sign: String) in
@@ -110,31 +111,31 @@ struct BannedCallTests {
 
     @Test("a banned call is not made", arguments: rules)
     func calls(rule: Rule) {
-        for folder: String in rule.folders {
-            for path: String in SwiftText.paths(folder) where !rule.except.contains(path) {
-                let code: [UInt8] = SwiftText.code(path)
-                for place: Int in Bytes.places(of: rule.pattern, in: code) {
+        for folder in rule.folders {
+            for path in SwiftText.paths(folder) where !rule.except.contains(path) {
+                let code = SwiftText.code(path)
+                for place in Bytes.places(of: rule.pattern, in: code) {
                     // The end of a longer name is another name.
                     if isNamed(rule.pattern), place > 0, isName(code[place - 1]) { continue }
-                    // Whether there is a secret at all is none.
+                    // Whether a secret exists is not secret.
                     if code[(place + rule.pattern.utf8.count)...].starts(with: "nil".utf8) { continue }
-                    let line: Int = Bytes.line(of: place, in: code)
+                    let line = Bytes.line(of: place, in: code)
                     Issue.record("\(path):\(line): '\(rule.pattern)' is banned; write \(rule.instead)")
                 }
             }
         }
     }
 
-    @Test("what switches off a check of the compiler says what protects the state")
+    @Test("code that switches off a check of the compiler has a comment that names what protects the state")
     func unsafeMarks() {
-        for path: String in SwiftText.paths("Sources") {
-            let code: [UInt8] = SwiftText.code(path)
-            for mark: String in ["@unchecked Sendable", "nonisolated(unsafe)"] {
-                for place: Int in Bytes.places(of: mark, in: code) {
-                    let number: Int = Bytes.line(of: place, in: code) - 1
-                    let lines: [Substring] = Repository.lines(path)
-                    // The comment stands above the declaration, on its line, or on the first lines inside.
-                    let near: ArraySlice<Substring> = lines[max(0, number - 8)...min(lines.count - 1, number + 3)]
+        for path in SwiftText.paths("Sources") {
+            let code = SwiftText.code(path)
+            for mark in ["@unchecked Sendable", "nonisolated(unsafe)"] {
+                for place in Bytes.places(of: mark, in: code) {
+                    let number = Bytes.line(of: place, in: code) - 1
+                    let lines = Repository.lines(path)
+                    // The comment is above the declaration, on its line, or on the first lines inside.
+                    let near = lines[max(0, number - 8)...min(lines.count - 1, number + 3)]
                     #expect(
                         near.contains { $0.contains("//") },
                         "\(path):\(number + 1): no comment names what protects this state")
@@ -144,7 +145,7 @@ struct BannedCallTests {
     }
 
     @Test(
-        "the scanner sees code and not words",
+        "the scanner keeps code and removes comments and strings",
         arguments: [
             ("a // b\nc", "a \nc"), ("a /* b /* c */ d */ e", "a  e"), (#"x("try!\" y") z"#, #"x("") z"#),
             ("\"\"\"\nx\n\"\"\" + y", "\n\n + y"),

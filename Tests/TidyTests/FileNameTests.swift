@@ -28,14 +28,14 @@ struct FileNameTests {
     }
 
     @Test(
-        "what a file declares is found",
+        "the scanner finds the types that a file declares",
         arguments: [
             ("Sources/Scheduling/CPUBudget.swift", "CPUBudget"), ("Sources/Server/Session/Hub+Reads.swift", "Hub"),
             ("Sources/CLI/Folder/Mirror/InotifySignal.swift", "InotifySignal"),
         ])
     func finds(path: String, name: String) { #expect(Self.declared(path).contains(name)) }
 
-    @Test("what ships lies in folders: no loose file in Sources/Server, no target inside another")
+    @Test("Sources/Server has no loose file, and no target is inside another")
     func folders() throws {
         let loose = SwiftText.paths("Sources/Server").filter { $0.split(separator: "/").count == 3 }
         #expect(loose.isEmpty, "\(loose)")
@@ -48,7 +48,7 @@ struct FileNameTests {
         }
     }
 
-    @Test("a library of Sources has a caller that is no test")
+    @Test("every library of Sources has a caller that is not a test")
     func callers() throws {
         // Used by nothing that ships before trees are shared.
         let planned: Set<Substring> = ["ThicketSharing"]

@@ -84,18 +84,18 @@ struct ImportTests {
     ]
     private static let language: Set<String> = ["Swift", "Synchronization", "_Concurrency", "ThicketPlatform"]
 
-    @Test("no source imports a module that its folder may not know")
+    @Test("no source imports a module that its folder may not import")
     func arrows() {
-        let sources: [String] = SwiftText.paths("Sources")
+        let sources = SwiftText.paths("Sources")
         #expect(sources.count > 50, "the sources were not found below \(Repository.root)")
-        for path: String in sources {
-            guard let rule: (folder: String, modules: Set<String>) = ImportTests.rule(for: path) else {
+        for path in sources {
+            guard let rule = ImportTests.rule(for: path) else {
                 Issue.record("\(path): its folder has no rule; add one to ImportTests and to docs/ARCHITECTURE.md")
                 continue
             }
-            for (number, line): (Int, String) in SwiftText.lines(path).enumerated()
+            for (number, line) in SwiftText.lines(path).enumerated()
             where line.contains("import ") {
-                guard let module: String = ImportTests.imported(line), !ImportTests.language.contains(module) else {
+                guard let module = ImportTests.imported(line), !ImportTests.language.contains(module) else {
                     continue
                 }
                 #expect(
@@ -106,10 +106,10 @@ struct ImportTests {
         }
     }
 
-    @Test("server and client do not know each other in Package.swift either")
+    @Test("server and client do not depend on each other in Package.swift either")
     func package() throws {
-        let package: String = try #require(Repository.text("Package.swift"))
-        let server: Substring = try #require(package.firstRange(of: "\"ThicketServer\", \"Sources/Server\"")).after(
+        let package = try #require(Repository.text("Package.swift"))
+        let server = try #require(package.firstRange(of: "\"ThicketServer\", \"Sources/Server\"")).after(
             package)
         #expect(!server.prefix { $0 != "]" }.contains("\"ThicketClient\""))
         let client: Substring = try #require(package.firstRange(of: "\"ThicketClient\", \"Sources/Client\"")).after(
@@ -137,7 +137,7 @@ struct ImportTests {
     private static func imported(_ line: String) -> String? {
         var words: [Substring] = line.split(separator: " ")
         let kinds: Set<Substring> = ["struct", "class", "enum", "func", "protocol", "var", "let", "typealias"]
-        guard let place: Int = words.firstIndex(of: "import") else { return nil }
+        guard let place = words.firstIndex(of: "import") else { return nil }
         guard words[..<place].allSatisfy({ $0.hasPrefix("@") || $0 == "internal" || $0 == "public" || $0 == "package" })
         else { return nil }
         words.removeSubrange(...place)

@@ -4,9 +4,9 @@ import Glibc
 /// words.
 enum SwiftText {
     /// Code of every Swift file of the package by its path, read once.
-    static let all: [String: [UInt8]] = {
-        var all: [String: [UInt8]] = [:]
-        for path: String in Repository.files("", ending: ".swift") { all[path] = stripped(Repository.bytes(path)) }
+    static let all = {
+        var all = [String: [UInt8]]()
+        for path in Repository.files("", ending: ".swift") { all[path] = stripped(Repository.bytes(path)) }
         return all
     }()
 
@@ -28,16 +28,16 @@ enum SwiftText {
 
     /// Line feeds stay, so that lines keep their numbers.
     static func stripped(_ text: [UInt8]) -> [UInt8] {
-        var code: [UInt8] = []
+        var code = [UInt8]()
         code.reserveCapacity(text.count)
-        var place: Place = .code
-        var depth: Int = 0
-        var index: Int = 0
+        var place = Place.code
+        var depth = 0
+        var index = 0
         while index < text.count {
-            let byte: UInt8 = text[index]
-            let next: UInt8 = index + 1 < text.count ? text[index + 1] : 0
-            let isTriple: Bool = byte == 0x22 && next == 0x22 && index + 2 < text.count && text[index + 2] == 0x22
-            var step: Int = 1
+            let byte = text[index]
+            let next = index + 1 < text.count ? text[index + 1] : 0
+            let isTriple = byte == 0x22 && next == 0x22 && index + 2 < text.count && text[index + 2] == 0x22
+            var step = 1
             if byte == 0x0A {
                 code.append(byte)
                 if place == .lineComment || place == .string { place = .code }
@@ -82,11 +82,11 @@ enum Bytes {
     /// Offsets at which `needle` begins.
     static func places(of needle: String, in bytes: [UInt8]) -> [Int] {
         guard !bytes.isEmpty, !needle.isEmpty else { return [] }
-        var found: [Int] = []
+        var found = [Int]()
         (bytes + [0]).withUnsafeBytes { (raw: UnsafeRawBufferPointer) in
-            guard let start: UnsafePointer<CChar> = raw.baseAddress?.assumingMemoryBound(to: CChar.self) else { return }
-            var from: UnsafePointer<CChar> = start
-            while let hit: UnsafeMutablePointer<CChar> = strstr(from, needle) {
+            guard let start = raw.baseAddress?.assumingMemoryBound(to: CChar.self) else { return }
+            var from = start
+            while let hit = strstr(from, needle) {
                 found.append(UnsafePointer(hit) - start)
                 from = UnsafePointer(hit) + 1
             }

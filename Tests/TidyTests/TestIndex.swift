@@ -56,10 +56,10 @@ struct TestIndex {
         }
     }
 
-    /// Gives an id to each test that bears a threat's number and has none yet, and sorts the entries.
+    /// Gives an id to each test that has a threat's number and no id yet, and sorts the entries.
     mutating func complete(with tests: Tests) {
         let known = Set(entries.map(\.name))
-        var last: [String: Int] = [:]
+        var last = [String: Int]()
         for entry in entries { last[entry.id.group] = max(last[entry.id.group] ?? 0, entry.id.number) }
         for name in tests.declared where !known.contains(name) {
             guard let group = Self.threats(of: name).first else { continue }
@@ -91,7 +91,7 @@ struct TestIndex {
         return text
     }
 
-    /// Writes the file again from what it says and from the tests; false when that fails.
+    /// Writes the file from its entries and the tests; false when that fails.
     static func write() -> Bool {
         let tests = Tests(paths: SwiftText.paths("Tests"))
         var index = Self(lines: Repository.lines(path))
@@ -103,12 +103,12 @@ struct TestIndex {
         return Glibc.write(file, bytes, bytes.count) == bytes.count
     }
 
-    /// The threats whose numbers a test bears: `T10, T11: …`, or further in: `…; T11: …`.
+    /// The threats whose numbers a test has: `T10, T11: …`, or further in: `…; T11: …`.
     static func threats(of name: String) -> [String] {
         name.split { " ,;:".contains($0) }.filter(ID.isThreat).map(String.init)
     }
 
-    /// The ids in a cell, ranges (`T9.1–T9.4`) written out; `unread` has the words that look like ids and are none.
+    /// The ids in a cell, ranges (`T9.1–T9.4`) written out; `unread` has the words that look like ids and are not.
     static func ids(in cell: Substring) -> (ids: [ID], unread: [String]) {
         var (ids, unread): ([ID], [String]) = ([], [])
         for word in cell.split(whereSeparator: { " ,;:()".contains($0) }) {
@@ -133,12 +133,12 @@ struct TestIndex {
         return cell
     }
 
-    /// The tests below a folder: what `@Test` and `@Suite` call themselves, and every other text, for cases of tables.
+    /// The tests below a folder: the names of `@Test` and `@Suite`, and every other text, for cases of tables.
     struct Tests {
         /// Names of tests and suites, by file and by place in it.
         private(set) var declared: [String] = []
-        private var files: [String: String] = [:]
-        private var filesOfTexts: [String: String] = [:]
+        private var files = [String: String]()
+        private var filesOfTexts = [String: String]()
 
         init(paths: [String]) {
             for path in paths {

@@ -74,7 +74,7 @@ struct ThreatTableTests {
         let path = "docs/SECURITY-MODEL.md"
         let rows = Self.rows(path, TestIndex.ID.isClaim)
         #expect(rows.map(\.number) == (1...12).map { "SP\($0)" })
-        var named: Set<TestIndex.ID> = []
+        var named = Set<TestIndex.ID>()
         for (number, cells) in rows {
             let ids = Self.ids(path, number, cells.last ?? "")
             #expect(!ids.isEmpty || (cells.last ?? "").contains("not held yet"), "\(number) names no test")
@@ -96,7 +96,7 @@ struct ThreatTableTests {
         }
     }
 
-    @Test("ids and ranges are read; what only looks like one is told")
+    @Test("ids and ranges are read; a word that only looks like an id is reported")
     func reading() {
         let read = TestIndex.ids(in: "in private buckets: SP4.1, T9.2–T9.4; *planned*: T23.1")
         #expect(read.ids.map(\.description) == ["SP4.1", "T9.2", "T9.3", "T9.4", "T23.1"])
@@ -105,7 +105,7 @@ struct ThreatTableTests {
         #expect(wrong.ids.isEmpty && wrong.unread.count == 4)
     }
 
-    @Test("every published test of SockJS has one of ours that exists")
+    @Test("every published test of SockJS has a test of ours that exists")
     func published() {
         let names = Set(Self.tests.declared)
         var count = 0

@@ -1,19 +1,19 @@
 import Testing
 
-/// Types that a person can hold: lines over all extensions, and stored properties.
+/// Bounds of types: lines over all extensions, and stored properties.
 @Suite("Sizes of types")
 struct TypeSizeTests {
     private static let linesMax = 1_200
     private static let propertiesMax = 20
 
     /// Types with more lines, each with its reason.
-    private static let long: [String: String] = [
+    private static let long = [
         "Server.Hub": "connections, channels and reads of all users: to be divided together with its sessions",
         "Net.EventLoop": "one turn uses all of its state; a division follows the removal of what does not pay",
     ]
 
     /// Types with more stored properties, each with its reason.
-    private static let wide: [String: String] = [
+    private static let wide = [
         "Server.ServerLimits": "one property for each setting",
         "Server.ServerConfig": "one property for each setting",
         "Net.NetSettings": "one property for each setting",

@@ -1,6 +1,6 @@
 import Testing
 
-/// One word for one thing, and an English that a stranger to this project reads at once.
+/// One word for one thing, and an English that a new reader understands at once.
 @Suite("Words")
 struct WordTests {
     /// Names that other words have replaced: a document or a source that uses one names something that no longer exists.
@@ -17,9 +17,14 @@ struct WordTests {
         "ChangeTicket": "QuotaReservation", "LeftTenants": "RecentlyDisconnected", "KeyHeritage": "KeyHistory",
         "Meeting": "TransformOrder", "UntoldEvents": "UndeliveredEvents", "goesAnew": "rebaseAndResend",
         "sendAnew": "rebaseAndResend", "LoopGroup": "LoopTenant", "SettledChangeIDs": "ArchivedChangeIDs",
+        "ToldChanges": "SentChanges", "WalkCache": "ReaderCache", "WalkPlace": "ScanPlace",
+        "MirrorNote": "MirrorRemark", "settledJSON": "storedJSON", "owedMark": "requestedMark", "owesMark": "needsMark",
+        "owesContinue": "mustSendContinue", "heardBuckets": "bucketsWithReaders", "walksStarted": "scansStarted",
+        "walkObjectsMax": "scanObjectsMax", "finishWalk": "finishScan", "beginWalk": "beginScan",
+        "walkAgain": "scanAgain", "costlyRestFactor": "costlyThrottleFactor", "takesClear": "acceptsClear",
     ]
 
-    /// Words in which this project once wrote and its readers did not.
+    /// Words of this project's earlier texts that its readers do not use.
     private static let foreign: Set<String> = [
         "nobody", "somebody", "anybody", "everybody", "whoever", "whomever", "anew", "hears", "theirselves",
     ]
@@ -57,7 +62,7 @@ struct WordTests {
                 var text = isSource ? line : Self.unquoted(line)
                 if isSource {
                     guard let mark = line.firstRange(of: "//") else { continue }
-                    // An address in a string is no comment.
+                    // An address in a string is not a comment.
                     if mark.lowerBound > line.startIndex, line[line.index(before: mark.lowerBound)] == ":" { continue }
                     text = line[mark.upperBound...]
                 }
@@ -165,7 +170,7 @@ struct WordTests {
     }
 
     @Test(
-        "each verb's other senses are found",
+        "the check finds the other senses of each verb",
         arguments: [
             "func take(_ event: AccountEvent) {", "func takes(_ method: String) -> Bool {",
             "func take(_ input: inout UnsafeRawBufferPointer) -> Bool {", "func use(code: String) -> Bool {",

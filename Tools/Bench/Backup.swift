@@ -4,8 +4,8 @@ import ThicketPlatform
 import ThicketProtocol
 import ThicketServer
 
-/// 64 sockets with one change under way each, without and with `thicketd backup` running beside them, one copy after the
-/// other, in turns. Each copy is checked by the command itself before it counts; the last one by `thicketd check` too.
+/// 64 sockets with one change in flight each, alternately without and with `thicketd backup` running beside them, copy
+/// after copy. The command itself checks each copy before it counts; `thicketd check` also checks the last one.
 func backupBeside(objects: Int = 200_000, sockets count: Int = 64) throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: count, starts: false)
     let fill: OfflineFill = try OfflineFill(server)
@@ -40,7 +40,7 @@ func backupBeside(objects: Int = 200_000, sockets count: Int = 64) throws -> [Fi
     ]
 }
 
-/// Makes copies of a server's folder, one after the other, on a thread of its own.
+/// Makes copies of a server's folder, one after the other, on its own thread.
 private final class Copies: Sendable {
     private struct State {
         var seconds: [Double] = []
@@ -69,7 +69,7 @@ private final class Copies: Sendable {
         }
     }
 
-    /// The copy under way is the last one.
+    /// Lets the copy in progress be the last one.
     func finish() throws {
         state.withLock { $0.isWanted = false }
         let end: UInt64 = nanoseconds() + 60_000_000_000
@@ -95,7 +95,7 @@ private final class Copies: Sendable {
         }
     }
 
-    /// Looks at the last copy as a server's folder.
+    /// Checks the last copy as a server's folder.
     func check() throws {
         let place: String = folder + "/checked"
         _ = try shell("mkdir '\(place)' && mv '\(copy)' '\(place)/thicket.db' && '\(program)' check --data '\(place)'")

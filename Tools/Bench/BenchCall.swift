@@ -1,7 +1,7 @@
 import Foundation
 import ThicketBenchComparison
 
-/// The words of a call: scenarios, the run to compare with, and the file for this run's figures.
+/// The arguments of a call: scenarios, the run to compare with, and the file for this run's figures.
 struct BenchCall {
     static let baselines = "Tools/Bench/Baselines"
     /// Names the file to which the process of a scenario adds its line of JSON.
@@ -66,7 +66,7 @@ struct BenchCall {
         }
     }
 
-    /// The last of the folder by name: names begin with the date.
+    /// The last file of the folder by name: names begin with the date.
     private static func newestBaseline() throws -> String {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: baselines)) ?? []
         guard let newest = names.filter({ $0.hasSuffix(".json") }).max() else {

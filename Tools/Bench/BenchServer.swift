@@ -8,7 +8,7 @@ final class BenchServer {
     /// User `n` has the token `tokens[n]`.
     let tokens: [String]
 
-    /// - Parameter parent: where the server's folder is made; `/dev/shm` takes the disk out of the figures.
+    /// - Parameter parent: the folder for the server's folder; `/dev/shm` removes the disk from the figures.
     convenience init(
         users: Int, settings: [String] = [], parent: String = "/tmp", starts: Bool = true
     ) throws {
@@ -19,7 +19,7 @@ final class BenchServer {
         try self.init(tokens: tokens, settings: settings, parent: parent, starts: starts)
     }
 
-    /// - Parameter starts: false leaves a prepared folder for others to start a server on.
+    /// - Parameter starts: false only prepares the folder, for another program to start a server on it.
     init(tokens: [String], settings: [String] = [], parent: String = "/tmp", starts: Bool = true) throws {
         process = try ServerProcess(settings: settings, parent: parent)
         self.tokens = tokens
@@ -36,11 +36,11 @@ final class BenchServer {
 }
 
 extension ServerProcess {
-    /// Longest wait for a server to have done what nobody has asked for.
+    /// Longest wait for a server to finish its background work.
     private static let pauseSeconds: Double = 90
 
-    /// Waits until it computes next to nothing: after a start it brings the log that it found into the database.
-    func awaitRest() throws {
+    /// Waits until the server is almost idle: after a start it moves the log that it found into the database.
+    func awaitIdle() throws {
         let end: UInt64 = nanoseconds() + UInt64(Self.pauseSeconds * 1e9)
         var quiet: Int = 0
         while quiet < 5 {

@@ -2,7 +2,7 @@ import Glibc
 import ThicketProtocol
 import ThicketSQLite
 
-/// A client that was away for `count` changes asks for them. Floor: reading the same rows from the server's file.
+/// A client that missed `count` changes requests them. Floor: reading the same rows from the server's file.
 func catchUp(changes count: Int, rounds: Int = 7) throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: 1)
     let loop: LoadLoop = LoadLoop()
@@ -50,7 +50,7 @@ private func readFloor(_ path: String, count: Int) throws -> Double {
     return Double(nanoseconds() - start) / 1e6
 }
 
-/// Makes `count` objects over one socket, 256 changes in flight. Returns the newest position.
+/// Creates `count` objects over one socket, 256 changes in flight. Returns the newest position.
 func fill(
     _ socket: LoadSocket, on loop: LoadLoop, keys: String, count: Int, start: Int = 0, sameKey: Bool = false
 ) throws -> String {

@@ -1,13 +1,13 @@
-/// So many changes of each socket, a few of each under way at a time, so that those of all stand mixed in the log.
+/// Sends a number of changes on each socket, a few of each in flight at a time, so that they are mixed in the log.
 ///
-/// Each socket gets its own changes only: its user has no other.
+/// Each socket receives only its own changes: its user has no other socket.
 func changeAll(
     _ sockets: [LoadSocket], on loop: LoadLoop, each: Int, inFlight: Int,
     _ text: (_ socket: LoadSocket, _ number: Int) -> String
 ) throws {
     var left: Int = each * sockets.count
     var refused: Int = 0
-    // `received` counts what the socket has sent.
+    // `received` counts the changes that the socket has sent.
     func sendNext(_ socket: LoadSocket) {
         guard socket.received < each else { return }
         socket.send(text(socket, socket.received))

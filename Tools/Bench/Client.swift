@@ -4,14 +4,15 @@ import ThicketProtocol
 import ThicketSQLite
 import ThicketServerProcess
 
-/// What a client costs on its own machine: catching up after an absence, making an edit durable, memory for its objects.
+/// The costs of a client on its own machine: catching up after an absence, durable edits, memory for its objects.
 func client() async throws -> [Figure] {
     try await catchUp(objects: 10_000, changes: 10_000) + localEdits(count: 1_000) + memory(objects: 100_000)
 }
 
-/// The client was away while 10,000 objects of 300 bytes were changed once each.
+/// The client was disconnected while 10,000 objects of 300 bytes were changed once each.
 ///
-/// Floor: what any client must at least do: read as many diffs from SQLite, parse them, and write the bodies they make.
+/// Floor: the least that any client must do: read as many diffs from SQLite, parse them, and write the resulting
+/// bodies.
 private func catchUp(objects: Int, changes: Int) async throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: 1)
     _ = try fillBucket(server, count: objects)
@@ -79,7 +80,7 @@ private func applyFloor(count: Int, folder: String) throws -> Double {
     return Double(nanoseconds() - start) / 1e9
 }
 
-/// Edits of objects of 300 bytes without a connection, until the call returns. With `.power` each is on the disk then.
+/// Edits of objects of 300 bytes without a connection, until the call returns. With `.power`, each is then on disk.
 private func localEdits(count: Int) async throws -> [Figure] {
     var template: [CChar] = Array("/tmp/thicket-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw BenchError("no temporary folder in /tmp: errno \(errno)") }
@@ -112,7 +113,7 @@ private func localEdits(count: Int) async throws -> [Figure] {
     return figures
 }
 
-/// Bytes that a session holds for a bucket it has synced, beyond one with an empty bucket.
+/// Bytes that a session holds for a synced bucket, beyond a session with an empty bucket.
 private func memory(objects: Int) async throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: 1)
     _ = try fillBucket(server, count: objects)
@@ -131,7 +132,7 @@ private func memory(objects: Int) async throws -> [Figure] {
     ]
 }
 
-/// Proportional resident memory of this process in bytes, once the heap has given back what it does not use.
+/// Proportional resident memory of this process in bytes, after the heap has returned its unused memory.
 private func heapBytes() -> Int {
     // Not in the module map: int malloc_trim(size_t).
     if let symbol: UnsafeMutableRawPointer = dlsym(nil, "malloc_trim") {

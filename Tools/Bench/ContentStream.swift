@@ -1,8 +1,9 @@
 import Glibc
 import ThicketCrypto
 
-/// A file of 1 GiB sealed in chunks, and opened, beside the bare cipher over messages of a chunk's size: CPU time of the one
-/// thread, turn by turn. The file has no blocks on disk, so that reading it costs what a file in the page cache costs.
+/// A file of 1 GiB sealed in chunks, and opened, beside the bare cipher over messages of a chunk's size: CPU time of
+/// the one thread, alternately. The file has no blocks on disk, so that reading it costs as much as a file in the page
+/// cache.
 func contentStreams() throws -> [Figure] {
     let file: SparseFile = try .init(bytes: 1 << 30)
     let turns: Int = 5
@@ -39,7 +40,7 @@ func contentStreams() throws -> [Figure] {
     return figures
 }
 
-/// A file of zeros that lies nowhere.
+/// A file of zeros without blocks on disk.
 private final class SparseFile {
     let descriptor: Int32
     let bytes: Int

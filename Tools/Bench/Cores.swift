@@ -1,14 +1,14 @@
 import CThicketCores
 
-/// Which cores the calling thread computes on, of the first 64. What it starts inherits them.
+/// The cores, of the first 64, on which the calling thread runs. Threads and processes that it starts inherit them.
 enum Cores {
-    /// The cores that it may use, in order; none: the kernel does not say.
+    /// The cores that the thread may use, in order; empty if the kernel does not report them.
     static func allowed() -> [Int] {
         let mask: UInt64 = thicket_cores()
         return (0..<64).filter { mask >> UInt64($0) & 1 == 1 }
     }
 
-    /// Keeps it to these.
+    /// Restricts the thread to these cores.
     static func pin(_ cores: some Sequence<Int>) throws {
         let failure: Int32 = thicket_use_cores(cores.reduce(UInt64(0)) { $0 | 1 << UInt64($1) })
         guard failure == 0 else {

@@ -1,17 +1,18 @@
 import Glibc
 import ThicketCrypto
 
-/// The primitives on one core beside `openssl speed` in turns: the same library below, so that what is missing to 1 is ours.
+/// The primitives on one core, alternating with `openssl speed`: both use the same library, so that a ratio below 1 is
+/// our overhead.
 ///
-/// Blocks of 16 KiB, and of 64 KiB as content has them; 13 bytes of additional data, as `openssl speed -aead` has. Each side counts
-/// its own CPU time. A seal is a whole one: nonce, data, text, tag; a signature begins with a key that is there; an agreement
-/// begins with the 32 bytes of the other's public key.
+/// Blocks of 16 KiB, and of 64 KiB as content has them; 13 bytes of additional data, as `openssl speed -aead` has. Each
+/// side counts its own CPU time. A seal is complete: nonce, data, text, tag; a signature begins with an existing key;
+/// an agreement begins with the 32 bytes of the other's public key.
 func cryptoSpeed(rounds: Int = 5) throws -> [Figure] {
     guard access(TLSPeer.program, X_OK) == 0 else {
         throw BenchError("the command openssl is missing: apt install openssl")
     }
-    // Hashes first: OpenSSL's ChaCha20-Poly1305 leaves the upper halves of vector registers in use, after which its SHA-256 takes
-    // a sixth more time until something clears them. `openssl speed` has a process of its own for each.
+    // Hashes first: OpenSSL's ChaCha20-Poly1305 leaves the upper halves of vector registers in use, after which its
+    // SHA-256 needs a sixth more time until something clears them. `openssl speed` runs each in its own process.
     let rows: [CryptoRow] = hashRows() + (try sealRows()) + (try curveRows())
     var (ours, theirs): ([[Double]], [[Double]]) = (
         .init(repeating: [], count: rows.count), .init(repeating: [], count: rows.count)
@@ -34,21 +35,21 @@ func cryptoSpeed(rounds: Int = 5) throws -> [Figure] {
     }
 }
 
-/// One thing that both do.
+/// One operation that both sides do.
 private struct CryptoRow {
     let name: String
-    /// Bytes of one call where they are counted; else calls are.
+    /// Bytes of one call if bytes are counted; nil if calls are.
     let bytes: Int?
     let goal: Double
     /// Arguments of `openssl speed`.
     let words: [String]
-    /// Which number of its line, from the end.
+    /// The position of the number in its line, from the end.
     let column: Int
     let call: () -> Int
 
     var unit: String { bytes == nil ? "1/s" : "MB/s" }
 
-    /// Over a third of a second of this thread's CPU time.
+    /// Measures over a third of a second of this thread's CPU time.
     func unitsPerSecond() -> Double {
         var (count, sum): (Int, Int) = (0, 0)
         let start: UInt64 = cpuNanoseconds()
@@ -117,7 +118,7 @@ private func sealRows() throws -> [CryptoRow] {
 }
 
 private func curveRows() throws -> [CryptoRow] {
-    // As long as what openssl speed signs.
+    // As long as the message that openssl speed signs.
     let message: [UInt8] = RandomBytes.make(20)
     let signer: Ed25519.SigningKey = .random()
     let signature: [UInt8] = signer.signature(of: message)

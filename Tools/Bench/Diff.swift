@@ -1,11 +1,11 @@
 import ThicketProtocol
 
-/// What a diff costs, in CPU time: a small edit of texts of three sizes, applying it, and what the step budget must cut
-/// off, with the worst known.
+/// The cost of a diff in CPU time: a small edit of texts of three sizes, applying it, and texts at which the step
+/// budget must stop the comparison, with the worst known.
 ///
-/// `StepBudget.standard` counts steps because the protocol module has no clock. The last figures are what it comes to here:
-/// the cap is 50 ms, to be honoured within 20 %. At several times that, change the constant. Then the same beside other
-/// programs.
+/// `StepBudget.standard` counts steps because the protocol module has no clock. The last figures show the time of that
+/// budget on this machine: the cap is 50 ms, to be honoured within 20 %. At several times that, change the constant.
+/// Then the same beside other programs.
 func diffs() throws -> [Figure] {
     var figures: [Figure] = []
     for size: Int in [1_000, 10_000, 100_000] {
@@ -49,7 +49,7 @@ func check(_ delta: TextDelta, _ source: [UInt16], _ target: [UInt16]) throws {
     guard try delta.apply(to: source) == target else { throw BenchError("a diff does not lead to its target") }
 }
 
-/// ms of CPU time, over so long a round at least. Rounds whose `body` returns 0 are no figures.
+/// ms of CPU time, over rounds of at least this length. A round whose `body` returns 0 gives no figure.
 func samples(_ rounds: Int, nanosecondsMin: UInt64 = 2_000_000, _ body: () -> Int) -> [Double] {
     (0..<rounds).map { _ in
         var count: Int = 0
@@ -70,7 +70,7 @@ func words(_ count: Int, seed: UInt64) -> [UInt16] {
     return noise(count, seed: seed, letters: 31).map { letters[Int($0) % letters.count] }
 }
 
-/// Letters without any likeness to each other.
+/// Random letters without any common structure.
 private func noise(_ count: Int, seed: UInt64, letters: UInt64 = 26) -> [UInt16] {
     var state: UInt64 = seed
     return (0..<count).map { _ in

@@ -1,13 +1,13 @@
 import Foundation
 import ThicketProtocol
 
-/// Our text differences beside two other programs, on the same texts in the same run: diff-match-patch in C++ (called from
-/// Python) and in JavaScript (node).
+/// Our text differences beside two other programs, on the same texts in the same run: diff-match-patch in C++ (called
+/// from Python) and in JavaScript (node).
 ///
-/// Each takes its own CPU time around its calls, after a warm-up, in a process of its own; the three take turns over the
-/// rounds. All compare without a bound on time and without clean-ups of sense, once by units and once by lines first. Beside
-/// C++ only the comparison counts, beside JavaScript also the text of the delta; applying is reading a delta and making the
-/// target. The C++ figures hold what a call from Python costs, node's what its own helper threads take.
+/// Each measures its own CPU time around its calls, after a warm-up, in its own process; the three alternate over the
+/// rounds. All compare without a time limit and without semantic clean-up, once by units and once by lines first.
+/// Beside C++ only the comparison counts, beside JavaScript also the text of the delta; applying is reading a delta and
+/// making the target. The C++ figures include the cost of a call from Python, node's the time of its helper threads.
 func diffsBesidePeers() throws -> [Figure] {
     let folder: TemporaryFolder = try TemporaryFolder()
     let cases: [DiffCase] = try DiffCase.all()
@@ -57,7 +57,7 @@ private struct DiffCase {
         }
     }
 
-    /// For the peers; the texts have no surrogates.
+    /// The cases for the peers; the texts have no surrogates.
     static func json(_ cases: [DiffCase]) -> [UInt8] {
         JSONValue.array(
             cases.map {
@@ -71,8 +71,8 @@ private struct DiffCase {
         ).serialized()
     }
 
-    /// Goals: never slower than JavaScript; at most 1.5 times C++ by units, 1.2 by lines; applying in half of JavaScript's
-    /// time.
+    /// Goals: never slower than JavaScript; at most 1.5 times C++ by units, 1.2 by lines; applying in half of
+    /// JavaScript's time.
     func figures(_ samples: [String: [Double]], missing: [DiffPeer]) -> [Figure] {
         func time(_ what: String, _ who: String, _ key: String) -> Figure {
             Figure(name: "\(name), \(what)", samples: samples["\(who)-\(number)-\(key)"] ?? [], unit: "ms")
@@ -114,7 +114,7 @@ private func ownTimes(_ cases: [DiffCase]) throws -> [String: Double] {
             times["\(one.number)-\(key)"] = time { segments().count }
             times["\(one.number)-\(key)+"] = time { TextDelta(segments()).encoded.utf8.count }
         }
-        // One that cannot be applied would be quick.
+        // A delta that cannot be applied would be quick.
         try check(TextDelta(parsing: one.delta), one.source, one.target)
         times["\(one.number)-apply"] = time {
             (try? TextDelta(parsing: one.delta).apply(to: one.source).count) ?? 0
@@ -123,14 +123,14 @@ private func ownTimes(_ cases: [DiffCase]) throws -> [String: Double] {
     return times
 }
 
-/// ms of CPU time: as long as a peer's measure takes.
+/// ms of CPU time, over a round as long as a peer's.
 private func time(_ body: () -> Int) -> Double { median(samples(1, nanosecondsMin: 40_000_000, body)) }
 
-/// A program that compares texts as ours does.
+/// Another program that compares texts.
 private struct DiffPeer: Equatable {
     let name: String
     let title: String
-    /// What must be there, from the folder of the repository.
+    /// The files that it needs, relative to the folder of the repository.
     let files: [String]
     /// What to install.
     let missing: String
@@ -138,7 +138,7 @@ private struct DiffPeer: Equatable {
 
     var isThere: Bool { files.allSatisfy { access($0, R_OK) == 0 } }
 
-    /// ms by case and way.
+    /// ms by case and kind of comparison.
     func times(_ folder: String) throws -> [String: Double] {
         let output: String = try shell("'\(files[0])' '\(folder)/\(name)' '\(folder)/cases.json' '\(files[1])'")
         var times: [String: Double] = [:]

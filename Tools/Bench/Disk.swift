@@ -4,11 +4,12 @@ import ThicketPlatform
 import ThicketProtocol
 import ThicketServer
 
-/// What a change takes of the disk for good, beside what it says: 16 users with 64 objects each, 256 changes under way,
-/// as fast as the server goes; and how long its log becomes meanwhile.
+/// The permanent disk space of a change beside its payload: 16 users with 64 objects each, 256 changes in flight, at
+/// the server's full speed; and the largest size of its log meanwhile.
 ///
-/// The file is measured after a clean stop, when all of the log is in it: before and after the changes. What it says is
-/// the difference, the key, the client's name and the ccid (16 bytes), though the store keeps a name once for all changes.
+/// The file is measured after a clean stop, when all of the log is in it: before and after the changes. The payload is
+/// the difference, the key, the client's name and the ccid (16 bytes), though the store keeps a name once for all
+/// changes.
 func diskUse(changes: Int = 200_000) throws -> [Figure] {
     let (users, objects): (Int, Int) = (16, 64)
     let server: BenchServer = try BenchServer(users: users, starts: false)
@@ -19,7 +20,7 @@ func diskUse(changes: Int = 200_000) throws -> [Figure] {
         for key: String in keys { try fill.add(key, version: 0, to: bucket) }
     }
     try fill.finish()
-    // Once up and down before it is measured: the file gets what a server adds at its start.
+    // Start and stop once before the measurement, so that the file has what a server adds at its start.
     try server.process.start()
     server.process.terminate()
     let database: String = server.process.folder + "/thicket.db"
@@ -57,7 +58,7 @@ func sizeOfFile(_ path: String) -> Int {
     return stat(path, &info) == 0 ? Int(info.st_size) : 0
 }
 
-/// Looks at a file's size twenty times a second until it is told to stop.
+/// Samples a file's size twenty times a second until it is stopped.
 private final class LargestFile: Sendable {
     private let largest: Atomic<Int> = .init(0)
     private let isDone: Atomic<Bool> = .init(false)
@@ -71,7 +72,7 @@ private final class LargestFile: Sendable {
         }
     }
 
-    /// The largest so far.
+    /// Stops, and returns the largest size.
     func stop() -> Int {
         isDone.store(true, ordering: .relaxed)
         return largest.load(ordering: .relaxed)

@@ -1,13 +1,13 @@
 import ThicketProtocol
 
-/// One line of a result: a figure with its unit, its spread over rounds, and the goal it is held against.
+/// One line of a result: a figure with its unit, its spread over rounds, and its goal.
 struct Figure {
-    /// What a figure is to be.
+    /// The bound that a figure should meet.
     enum Goal {
         case atMost(Double)
         case atLeast(Double)
 
-        /// False where there is no figure, or nothing to hold it against.
+        /// False without a figure or without a bound.
         func isMet(by value: Double) -> Bool {
             switch self {
             case .atMost(let bound): value <= bound
@@ -24,15 +24,15 @@ struct Figure {
     }
 
     let name: String
-    /// The median where there were several rounds; not a number where there was none.
+    /// The median of several rounds; not a number without any round.
     let value: Double
     let unit: String
-    /// How many measurements the median is of.
+    /// The number of measurements in the median.
     let rounds: Int
     /// Lowest and highest of the rounds.
     let spread: ClosedRange<Double>
     var goal: Goal?
-    /// Why there is no figure, where something must be installed for it.
+    /// Why the figure is missing, if something must be installed for it.
     let missing: String?
 
     /// A goal that cannot be measured here.
@@ -43,15 +43,15 @@ struct Figure {
         (rounds, value, spread) = (0, .nan, 0...0)
     }
 
-    /// Of one measurement.
+    /// A figure of one measurement.
     init(name: String, value: Double, unit: String, goal: Goal? = nil) {
         self.init(name: name, samples: [value], unit: unit, goal: goal)
     }
 
-    /// The median of several rounds.
+    /// A figure as the median of several rounds.
     init(name: String, samples: [Double], unit: String, goal: Goal? = nil) {
         let sorted: [Double] = samples.filter(\.isFinite).sorted()
-        // One round without a figure makes the median a guess: then there is none.
+        // A round without a figure would make the median a guess, so the figure has no value then.
         let isWhole: Bool = sorted.count == samples.count && !sorted.isEmpty
         (self.name, self.unit, self.goal, missing) = (name, unit, goal, nil)
         rounds = samples.count
@@ -59,7 +59,7 @@ struct Figure {
         spread = isWhole ? sorted[0]...sorted[sorted.count - 1] : 0...0
     }
 
-    /// All that is known about it; what there is not is null.
+    /// All members of the figure; missing ones are null.
     var json: JSONValue {
         func number(_ value: Double) -> JSONValue {
             guard self.value.isFinite else { return .null }
@@ -78,7 +78,7 @@ struct Figure {
                 ] + (missing.map { [(key: "missing", value: .string($0))] } ?? [])))
     }
 
-    /// For people.
+    /// A line for people to read.
     var line: String {
         if let missing {
             return "  " + Bench.padded(name, 56) + (goal.map { "goal \($0.text): " } ?? "")
@@ -94,7 +94,7 @@ struct Figure {
     }
 }
 
-/// A scenario so many times: of each figure the median over the rounds, and their spread.
+/// Runs a scenario several times: each figure is the median over the rounds, with their spread.
 func repeated(_ rounds: Int, _ scenario: () async throws -> [Figure]) async throws -> [Figure] {
     var runs: [[Figure]] = []
     for _ in 0..<rounds { runs.append(try await scenario()) }
@@ -106,11 +106,11 @@ func repeated(_ rounds: Int, _ scenario: () async throws -> [Figure]) async thro
 }
 
 extension String {
-    /// Names are set in under the figure that they belong to.
+    /// Names are indented under the figure to which they belong.
     fileprivate var trimmingSpaces: String { String(drop { $0 == " " }) }
 }
 
-/// The middle value; not a number when there is none, so that no goal is met by nothing.
+/// The middle value; not a number without values, so that an empty list meets no goal.
 func median(_ values: [Double]) -> Double {
     let sorted: [Double] = values.sorted()
     guard !sorted.isEmpty else { return .nan }

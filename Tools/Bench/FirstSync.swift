@@ -3,8 +3,8 @@ import ThicketClient
 import ThicketProtocol
 import ThicketSQLite
 
-/// A new client fetches `count` objects of 300 bytes into a SQLite store. Floor: the same rows read from SQLite, parsed,
-/// and inserted into the client's schema, in one transaction.
+/// A new client fetches `count` objects of 300 bytes into a SQLite store. Floor: the same rows read from SQLite,
+/// parsed, and inserted into the client's schema, in one transaction.
 func firstSync(objects count: Int) async throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: 1)
     let fill: Double = try fillBucket(server, count: count)
@@ -39,7 +39,7 @@ func benchBody(_ number: Int) -> String {
         + "\",\"n\":\(number),\"done\":false}"
 }
 
-/// Makes the objects, 256 changes in flight.
+/// Creates the objects, 256 changes in flight.
 func fillBucket(_ server: BenchServer, count: Int) throws -> Double {
     let start: UInt64 = nanoseconds()
     try writeChanges(server, count: count) { number in
@@ -83,7 +83,7 @@ func occurrences(of text: StaticString, in bytes: UnsafeRawBufferPointer) -> Int
     return count
 }
 
-/// What any client must at least do: read as many rows from one SQLite file, parse them, insert them into another.
+/// The least that any client must do: read as many rows from one SQLite file, parse them, insert them into another.
 private func copyFloor(count: Int, folder: String) throws -> Double {
     let source: Database = try Database(path: folder + "/floor-source.db", mode: .create)
     try source.execute("PRAGMA journal_mode=WAL")

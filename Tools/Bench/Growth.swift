@@ -2,12 +2,12 @@ import Glibc
 import ThicketProtocol
 import ThicketServer
 
-/// What a change costs the server when there are ten times as many users, objects in the bucket, or changes behind it;
-/// and what an object costs a new client (`GrowthOfIndex`), a missed change whoever was away (`GrowthOfHistory`).
+/// The cost of a change to the server with ten times as many users, objects in the bucket, or earlier changes; and the
+/// cost of an object for a new client (`GrowthOfIndex`) and of a missed change (`GrowthOfHistory`).
 ///
-/// A small and a large store, filled the same way, take the same changes turn and turn about. Costs are CPU time of the
-/// server's process, all its threads, background work included: other programs on the machine disturb that least. The time
-/// until a lone change is acknowledged is what its author sees, the disk included.
+/// A small and a large store, filled the same way, alternately receive the same changes. Costs are CPU time of the
+/// server's process, all its threads, background work included: other programs on the machine disturb that least. The
+/// time until a lone change is acknowledged is the time that its author sees, the disk included.
 func growth() async throws -> [Figure] {
     try await compare(
         "a change, 64 users", small: GrowthLoad(users: 64, objects: 1, history: 1),
@@ -21,7 +21,7 @@ func growth() async throws -> [Figure] {
         + indexGrowth() + growthOfReading()
 }
 
-/// Rounds of each, in turns.
+/// Rounds of each, alternating.
 let growthRounds: Int = 9
 
 private func compare(_ what: String, small: GrowthLoad, large: GrowthLoad) throws -> [Figure] {
@@ -45,7 +45,7 @@ private func compare(_ what: String, small: GrowthLoad, large: GrowthLoad) throw
         + growthFigures("the answer to \(what)", acknowledgements[0], acknowledgements[1])
 }
 
-/// Median of the rounds' ratios, and that of the sums: work that comes now and then stands in few rounds and all sums.
+/// Median of the rounds' ratios, and ratio of the sums: occasional work is in few rounds, but in all sums.
 func growthFigures(_ what: String, _ small: [Double], _ large: [Double]) -> [Figure] {
     [
         Figure(name: what, samples: small, unit: "µs"),
@@ -57,21 +57,21 @@ func growthFigures(_ what: String, _ small: [Double], _ large: [Double]) -> [Fig
     ]
 }
 
-/// One server with `users` users of one bucket each, `objects` objects in each and `history` changes of each object, and
-/// 64 changes under way at a time, spread over all of them.
+/// One server with `users` users of one bucket each, `objects` objects in each and `history` changes of each object,
+/// and 64 changes in flight at a time, spread over all of them.
 private final class GrowthLoad {
     private static let inFlight: Int = 64
     private static let changesPerRound: Int = 2_048
     private static let loneChangesPerRound: Int = 200
-    /// More than a log of 64 MiB holds (`StoreSettings.restartPages`), of whatever store: heads are written late and pages
-    /// gathered, so that 60,000 of one object take 35 MiB.
+    /// More than a log of 64 MiB holds (`StoreSettings.restartPages`), in any store: heads are write-behind and pages
+    /// are gathered, so that 60,000 changes of one object take 35 MiB.
     private static let warmUpChanges: Int = 200_000
 
     private let server: BenchServer
     private let loop: LoadLoop = LoadLoop()
     private var sockets: [LoadSocket] = []
     private let objects: Int
-    /// Of each object, the users' one after the other.
+    /// The version of each object, user after user.
     private var versions: [Int]
     private var sent: Int = 0
 
@@ -95,8 +95,8 @@ private final class GrowthLoad {
         try fill.finish()
     }
 
-    /// Touches every object once, so that all are in the server's memory, and lets the log begin anew: until its file has been as
-    /// long as it may become, the kernel finds new room for it, and more of that for the larger store.
+    /// Touches every object once, so that all are in the server's memory, and lets the log restart: until its file has
+    /// reached its largest size, the kernel allocates new blocks for it, and more of them for the larger store.
     func warmUp() throws { try run(max(versions.count, Self.warmUpChanges)) }
 
     /// Server CPU of one change, µs.
@@ -106,7 +106,7 @@ private final class GrowthLoad {
         return (server.process.cpuSeconds() - cpu) / Double(Self.changesPerRound) * 1e6
     }
 
-    /// Median time from sending a change to its acknowledgement, with no other change under way; µs.
+    /// Median time from sending a change to its acknowledgement, with no other change in flight; µs.
     func acknowledgement() throws -> Double {
         var times: [Double] = []
         for _ in 0..<Self.loneChangesPerRound {
@@ -136,7 +136,7 @@ private final class GrowthLoad {
         guard refused == 0 else { throw BenchError("the server refused changes: the figures would mean nothing") }
     }
 
-    /// Goes from user to user, and through the objects with a stride that meets each of them.
+    /// Steps from user to user, and through the objects with a stride that reaches each of them.
     private func sendNext() {
         let place: Int = sent % versions.count * 7_919 % versions.count
         let version: Int = versions[place]
@@ -147,5 +147,5 @@ private final class GrowthLoad {
     }
 }
 
-/// A line for those who wait, apart from the results.
+/// Prints a progress line, apart from the results.
 func progress(_ line: String) { Bench.fputsError(line) }

@@ -1,8 +1,8 @@
 import ThicketProtocol
 import ThicketServer
 
-/// Server CPU of a change that somebody missed, read from disk: behind ten times as many that nobody asks for, and among
-/// those of ten times as many users, which stand between them in the log.
+/// Server CPU of a missed change, read from disk: behind ten times as many changes that are not requested, and among
+/// those of ten times as many users, which are between them in the log.
 func missedGrowth() throws -> [Figure] {
     try compare(
         "10,000 behind", small: MissedLoad(users: 1, behind: 10_000), large: MissedLoad(users: 1, behind: 100_000))
@@ -20,7 +20,7 @@ private func compare(_ what: String, small: MissedLoad, large: MissedLoad) throw
     return growthFigures("a missed change, \(what)", costs[0], costs[1])
 }
 
-/// A server on which each user has missed as many changes. The last of them, whose bucket came last, asks.
+/// A server on which each user has missed as many changes. The last user, whose bucket was created last, requests them.
 private final class MissedLoad {
     /// More than are kept in memory (`tail-changes-max`).
     private static let missed: Int = 2_000
@@ -48,7 +48,7 @@ private final class MissedLoad {
         }
     }
 
-    /// µs of CPU a missed change, of a few clients one after the other.
+    /// µs of CPU per missed change, for a few clients one after the other.
     func catchUp() throws -> Double {
         let cpu: Double = server.process.cpuSeconds()
         for _ in 0..<Self.askedAtOnce {

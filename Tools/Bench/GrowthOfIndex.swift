@@ -1,10 +1,10 @@
 import ThicketProtocol
 import ThicketServer
 
-/// Server CPU of one object that a new client fetches, in pages of 1,000 with their objects: by the first client after a
-/// change, for whom the pages are made, and by those after it, who may get them as they were kept. At ten times the objects
-/// of a bucket, the users of the server, and the versions of each object; of the last two also where nobody has asked for
-/// the user's objects since the start, and each is read from the log.
+/// Server CPU of one object that a new client fetches, in pages of 1,000 with their objects: for the first client after
+/// a change, for which the pages are made, and for later ones, which may get cached pages. At ten times the objects of
+/// a bucket, the users of the server, and the versions of each object; for the last two also if the user's objects have
+/// not been requested since the start, and each is read from the log.
 func indexGrowth() throws -> [Figure] {
     try compare("5,000 objects", small: IndexLoad(objects: 5_000), large: IndexLoad(objects: 50_000))
         + compare(
@@ -33,9 +33,9 @@ private func compare(_ what: String, small: IndexLoad, large: IndexLoad) throws 
         + (cold[0].isEmpty ? [] : growthFigures("an object of a cold index, \(what)", cold[0], cold[1]))
 }
 
-/// A server with one bucket of `objects` objects for each of its users. The last of them reads, again and again.
+/// A server with one bucket of `objects` objects for each of its users. The last user reads repeatedly.
 private final class IndexLoad {
-    /// Users of one round of which nobody has asked anything yet.
+    /// Users of one round that have not requested anything yet.
     private static let coldUsers: Int = 2
 
     let users: Int
@@ -44,7 +44,7 @@ private final class IndexLoad {
     private let objects: Int
     private let versions: Int
     private let writer: LoadSocket
-    /// The next one that nobody has asked for.
+    /// The next user that has not requested anything.
     private var coldUser: Int = 1
 
     init(objects: Int, users: Int = 1, versions: Int = 1) throws {
@@ -54,7 +54,7 @@ private final class IndexLoad {
         server = try BenchServer(users: users, starts: false)
         let fill: OfflineFill = try OfflineFill(server)
         let buckets: [BucketID] = try (0..<users).map { try OfflineFill.bucket("b", user: $0) }
-        // User after user: nobody's rows stand together.
+        // User after user, so that no user's rows are adjacent.
         for object: Int in 0..<objects {
             for version: Int in 0..<versions {
                 for bucket: BucketID in buckets { try fill.add("o\(object)", version: version, to: bucket) }
@@ -66,9 +66,9 @@ private final class IndexLoad {
         writer.number = users - 1
         loop.add(writer)
         try authorize([writer], on: loop, server: server, bucket: "b")
-        // What a server does once when it has started is nobody's index.
+        // Work that a server does once after its start does not belong to the index.
         _ = try fetch(client: "warm", user: 0)
-        try server.process.awaitRest()
+        try server.process.awaitIdle()
     }
 
     func edit(_ round: Int) throws {
@@ -77,14 +77,14 @@ private final class IndexLoad {
         try loop.run(until: { isDone }, receive: { _, bytes in isDone = contains(bytes, "\"ccids\"") })
     }
 
-    /// µs of CPU an object, of users that are new to the server.
+    /// µs of CPU per object, for users that are new to the server.
     func fetchCold() throws -> Double {
         let costs: [Double] = try (coldUser..<coldUser + Self.coldUsers).map { try fetch(client: "cold", user: $0) }
         coldUser += Self.coldUsers
         return costs.reduce(0, +) / Double(Self.coldUsers)
     }
 
-    /// µs of CPU an object.
+    /// µs of CPU per object.
     func fetch(client: String, user: Int? = nil) throws -> Double {
         let cpu: Double = server.process.cpuSeconds()
         let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
@@ -104,7 +104,7 @@ private final class IndexLoad {
     }
 }
 
-/// The mark of an index page: it stands at the page's end.
+/// The mark of an index page, at the page's end.
 func markOf(_ bytes: UnsafeRawBufferPointer) -> String? {
     let end: [UInt8] = Array(bytes.suffix(200))
     let name: [UInt8] = Array("\"mark\":\"".utf8)

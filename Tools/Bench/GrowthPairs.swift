@@ -1,7 +1,7 @@
 import ThicketServer
 
-/// What a missed change, a delivery and an object of a first sync cost when there are ten times as many of them: processor
-/// time, like the rest of `growth`.
+/// The cost of a missed change, a delivery and an object of a first sync with ten times as many of them: CPU time, like
+/// the rest of `growth`.
 func growthOfReading() async throws -> [Figure] {
     var figures: [Figure] = try missedGrowth()
     figures += try await pairs("a missed change, 10,000 of them", from: 10_000) {
@@ -17,7 +17,7 @@ func growthOfReading() async throws -> [Figure] {
     return figures
 }
 
-/// Microseconds of a number of things and of ten times as many, each on a server of its own, in turns.
+/// Microseconds for a count and for ten times that count, each on its own server, alternating.
 private func pairs(
     _ what: String, from count: Int, _ cost: (_ count: Int) async throws -> Double
 ) async throws -> [Figure] {

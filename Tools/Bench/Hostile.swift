@@ -4,19 +4,19 @@ import ThicketProtocol
 import ThicketServer
 import ThicketServerProcess
 
-/// Another tenant's changes while one behaves badly: four users, one paced socket each, on a server of their own for
-/// each attack. Quiet and attacked windows take turns, so that what else the machine does falls on both; the attacker is
-/// another process and is started anew for each of his windows.
+/// The changes of tenants during another tenant's attack: four users with one paced socket each, and a new server for
+/// each attack. Quiet and attacked windows alternate, so that other load of the machine affects both; the attacker is
+/// another process, started again for each of its windows.
 ///
-/// In a third window of each round he attacks another server of the same build on the same machine. What the tenants feel
-/// of that no server can keep from them: it is the floor of the attack, the price of two cores.
+/// In a third window of each round it attacks another server of the same build on the same machine. No server can keep
+/// that effect from the tenants: it is the floor of the attack, the price of two cores.
 ///
-/// The server has a core of its own, and everybody else the others: users and attackers bring machines of their own. With
-/// `THICKET_HOSTILE_CORES=shared` all have all cores.
+/// The server has one core, and all other processes the others: in reality users and attackers have their own machines.
+/// With `THICKET_HOSTILE_CORES=shared` all processes have all cores.
 ///
-/// A change that is due while the one before it waits counts from the moment it was due, so that a stall counts for all
-/// that fell into it. The attacker has the lowest priority: he brings his own machine, here he shares two cores with the
-/// server. `THICKET_ATTACK` picks attacks whose names contain it.
+/// A change that is due while its predecessor waits counts from the moment at which it was due, so that a stall counts
+/// for all changes in it. The attacker has the lowest priority: in reality it has its own machine, here it shares two
+/// cores with the server. `THICKET_ATTACK` selects the attacks whose names contain it.
 func hostile() throws -> [Figure] {
     if let attack: UnsafeMutablePointer<CChar> = getenv(HostileRun.attackVariable) {
         try HostileRun.attack(String(cString: attack))
@@ -25,7 +25,7 @@ func hostile() throws -> [Figure] {
     let cores: [Int] = Cores.allowed()
     let isShared: Bool = getenv("THICKET_HOSTILE_CORES").map { String(cString: $0) } == "shared"
     let figures: Result<[Figure], any Error> = .init { try hostileFigures(cores: isShared ? [] : cores) }
-    // Scenarios that come after have all of them again.
+    // Later scenarios have all cores again.
     if !cores.isEmpty { try Cores.pin(cores) }
     return try figures.get()
 }
@@ -45,7 +45,7 @@ private func hostileFigures(cores: [Int]) throws -> [Figure] {
     return figures
 }
 
-/// Those that `THICKET_ATTACK` picks; all without it.
+/// The attacks that `THICKET_ATTACK` selects; all without it.
 private func wantedAttacks() throws -> [HostileAttack] {
     guard let wanted: String = getenv("THICKET_ATTACK").map({ String(cString: $0) }) else {
         return HostileAttack.allCases
@@ -58,7 +58,7 @@ private func wantedAttacks() throws -> [HostileAttack] {
     return attacks
 }
 
-/// One attack on a server of its own.
+/// One attack, on its own server.
 final class HostileRun {
     static let attackVariable: String = "THICKET_BENCH_ATTACK"
     private static let tenants: Int = 4
@@ -67,20 +67,21 @@ final class HostileRun {
     private static let rounds: Int = 5
     private static let quietSeconds: Double = 2
     private static let attackSeconds: Double = 3
-    /// Longest wait for the server to be done with an attacker who has gone.
+    /// Longest wait for the server to finish the work of a disconnected attacker.
     private static let pauseSeconds: Double = 60
 
     private let attack: HostileAttack
     private let server: BenchServer
-    /// What is attacked in the third windows.
+    /// The server that is attacked in the third windows.
     private let other: BenchServer
     private let tenants: [HostileTenant]
     private var memoryMax: Int = 0
 
-    /// - Parameter cores: the first of them for the server, the others for everybody else; a single one, or none, for all.
+    /// - Parameter cores: the first is for the server, the rest for the other processes; with one or none, all share
+    ///   it.
     init(_ attack: HostileAttack, cores: [Int]) throws {
         self.attack = attack
-        // The attacker has 9,000 sockets, the descriptors of a process here end at 20,000.
+        // The attacker has 9,000 sockets, and a process here has at most 20,000 descriptors.
         let areOwn: Bool = cores.count > 1
         if areOwn { try Cores.pin(Array(cores.prefix(1))) }
         let server: BenchServer = try Self.makeServer()
@@ -97,7 +98,7 @@ final class HostileRun {
     }
 
     func run() throws -> HostileRow {
-        // The tenants bring machines of their own, too: how late they wake up here is not the server's doing.
+        // The tenants would have their own machines, too: a late wake-up here is not the server's delay.
         EventLoop.requestShortTimeSlice()
         for target: BenchServer in [server, other] {
             try attack.prepare(port: target.process.port, token: target.tokens[Self.tenants])
@@ -108,7 +109,7 @@ final class HostileRun {
         let hits: [String: Int] = try hits()
         for _ in 0..<Self.rounds {
             quiet.append(try measure(seconds: Self.quietSeconds))
-            // Of the first quiet window: before any attack.
+            // The memory of the first quiet window, before any attack.
             memory = memory ?? memoryMax
             attacked.append(try measure(while: server))
             elsewhere.append(try measure(while: other))
@@ -118,7 +119,7 @@ final class HostileRun {
             hits: try self.hits().merging(hits, uniquingKeysWith: -))
     }
 
-    /// Measures while a server is attacked, and returns when that has come to rest.
+    /// Measures while a server is attacked, and returns when that server is idle again.
     private func measure(while target: BenchServer) throws -> [Double] {
         let times: [Double]
         let attacker: pid_t = try start(against: target)
@@ -126,7 +127,7 @@ final class HostileRun {
             defer { end(attacker) }
             times = try measure(seconds: Self.attackSeconds)
         }
-        try awaitRest(of: target)
+        try awaitIdle(of: target)
         return times
     }
 
@@ -137,16 +138,17 @@ final class HostileRun {
         while waitpid(attacker, &status, 0) < 0, errno == EINTR {}
     }
 
-    /// Waits until the server has let go of the attacker's connections and reads, and has decided what the attacker left in
-    /// its queue. Nobody sends meanwhile: beside others a costly user would rest for minutes.
-    private func awaitRest(of target: BenchServer) throws {
+    /// Waits until the server has closed the attacker's connections and reads, and has decided the changes that the
+    /// attacker left in its queue. No tenant sends meanwhile: beside others a costly user would be throttled for
+    /// minutes.
+    private func awaitIdle(of target: BenchServer) throws {
         let end: UInt64 = nanoseconds() + UInt64(Self.pauseSeconds * 1e9)
         while nanoseconds() < end {
             try awaitAnswers(until: end)
             usleep(200_000)
             memoryMax = max(memoryMax, resident())
             guard let page: String = try? HostileTenant.metrics(port: target.process.port) else { continue }
-            // The one that asks counts too.
+            // The connection of this request counts, too.
             let others: Int = target === server ? Self.tenants : 0
             let isAlone: Bool = (value("thicket_connections", page) ?? .max) <= others + 1
             if isAlone, value("thicket_store_reads_queued", page) == 0, value("thicket_changes_queued", page) == 0 {
@@ -156,7 +158,7 @@ final class HostileRun {
         throw BenchError("\(attack.rawValue): the server has not let go of the attacker after \(Self.pauseSeconds) s")
     }
 
-    /// Takes the answers that the tenants are owed.
+    /// Receives the tenants' outstanding answers.
     private func awaitAnswers(until end: UInt64) throws {
         while tenants.contains(where: { !$0.isIdle }), nanoseconds() < end {
             var polls: [pollfd] = tenants.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
@@ -165,7 +167,7 @@ final class HostileRun {
         }
     }
 
-    /// The attacker: this program again, in a process of its own.
+    /// The attacker: this program again, in another process.
     private func start(against target: BenchServer) throws -> pid_t {
         setenv(Self.attackVariable, "\(attack.rawValue)|\(target.process.port)|\(target.tokens[Self.tenants])", 1)
         defer { unsetenv(Self.attackVariable) }
@@ -221,7 +223,7 @@ final class HostileRun {
         return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4_096
     }
 
-    /// How often each limit was met so far, and what else the attack must move: by the sample's name.
+    /// How often each limit was hit so far, and the other metrics that the attack must move, by the sample's name.
     private func hits() throws -> [String: Int] {
         let page: String = try HostileTenant.metrics(port: server.process.port)
         var hits: [String: Int] = [:]

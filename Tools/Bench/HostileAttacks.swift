@@ -1,10 +1,10 @@
 import Glibc
 import ThicketProtocol
 
-/// What a hostile tenant does to a server that others use too. All connections carry one user's token, or none.
+/// The attacks of a hostile tenant on a shared server. All connections carry one user's token, or none.
 enum HostileAttack: String, CaseIterable {
-    /// No attack: a process that keeps a core busy, as every attacker does, and leaves the server alone. What it does to
-    /// the others is the machine's doing, and the floor of all the rest.
+    /// Not an attack: a process that keeps a core busy, as every attacker does, without using the server. Its effect on
+    /// the tenants is the machine's, and the floor of all attacks.
     case control = "only a busy core"
     case neverReads = "never reads"
     case changes = "floods changes"
@@ -20,8 +20,8 @@ enum HostileAttack: String, CaseIterable {
     case lateEdits = "very late edits"
     case costlyDiffs = "costly diffs"
 
-    /// The samples of `/metrics` each of which must have moved: of the limits that the attack is made for. Others move, too; the
-    /// server's shares of time (`loop_share`, `shard_share`) as the machine is busy or not.
+    /// The samples of `/metrics` each of which must have moved: of the limits at which the attack aims. Others move,
+    /// too; the server's shares of time (`loop_share`, `shard_share`) depend on the load of the machine.
     var metrics: [String] {
         func limit(_ name: String) -> String { Self.limitMetric + "{limit=\"\(name)\"}" }
         return switch self {
@@ -43,7 +43,7 @@ enum HostileAttack: String, CaseIterable {
 
     static let limitMetric: String = "thicket_limit_hits_total"
 
-    /// Prepares what the attack needs, before the quiet time.
+    /// Prepares the attack before the quiet window.
     func prepare(port: UInt16, token: String) throws {
         switch self {
         case .neverReads, .index: try Self.fill(port, token, objects: 1_000, bytes: 4_000)
@@ -76,7 +76,7 @@ enum HostileAttack: String, CaseIterable {
         }
     }
 
-    /// Length of the text that is edited late.
+    /// Length of the text whose old version is edited.
     static let lateBytes: Int = 100_000
 
     // MARK: Floods
@@ -104,7 +104,7 @@ enum HostileAttack: String, CaseIterable {
             until: end, opened: { $0.send(Self.hello(token, "flood-\($0.number)")) }
         ) { socket in
             for _ in 0..<200 {
-                let id: String = "\(socket.number)-\(socket.lives)-\(socket.sent)"
+                let id: String = "\(socket.number)-\(socket.generation)-\(socket.sent)"
                 socket.send(
                     "0:c:{\"id\":\"k\(socket.sent % 500)\",\"o\":\"M\",\"v\":{\"t\":{\"o\":\"+\",\"v\":\"\(text)\"}},"
                         + "\"ccid\":\"\(id)\"}")
@@ -133,18 +133,18 @@ enum HostileAttack: String, CaseIterable {
         ) { $0.send(raw: batch) }
     }
 
-    /// Asks as fast as it is answered, with many questions under way.
+    /// Sends requests as fast as they are answered, with many in flight.
     private func ask(_ port: UInt16, _ token: String, _ end: UInt64, _ question: (Int) -> String) {
         HostileSwarm(port: port, count: 8).run(
             until: end, opened: { $0.send(Self.hello(token, "ask-\($0.number)")) }
         ) { socket in
-            while socket.sent - socket.heard < 500, socket.pending < 1 << 16 { socket.send(question(socket.sent)) }
+            while socket.sent - socket.received < 500, socket.pending < 1 << 16 { socket.send(question(socket.sent)) }
         }
     }
 
     // MARK: Sockets and bytes
 
-    /// Opens as many as it can and leaves them in the middle of a request; then opens and closes more.
+    /// Opens as many connections as possible and stops in the middle of a request; then opens and closes more.
     private func openSockets(_ port: UInt16, _ end: UInt64, head: String, count: Int) {
         var open: [HostileSocket] = []
         let bytes: [UInt8] = Array(head.utf8)
@@ -159,7 +159,7 @@ enum HostileAttack: String, CaseIterable {
         }
     }
 
-    /// Waits until the server has ended one of the connections, which makes room for another, a tenth of a second at most.
+    /// Waits until the server has closed one of the connections, which frees a place, at most a tenth of a second.
     private static func awaitRoom(_ open: [HostileSocket], until end: UInt64) {
         let left: UInt64 = end - min(nanoseconds(), end)
         var polls: [pollfd] = open.filter(\.isOpen).map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
@@ -189,7 +189,7 @@ enum HostileAttack: String, CaseIterable {
 
     private func sendGarbage(_ port: UInt16, _ end: UInt64) {
         HostileSwarm(port: port, count: 16).run(until: end) { socket in
-            switch (socket.number + socket.lives) % 5 {
+            switch (socket.number + socket.generation) % 5 {
             case 0: socket.send(raw: [0xFF, 0xFF, 0xFF, 0xFF])
             case 1: socket.send(raw: [0x81, 0x05, 0x68, 0x65, 0x6C, 0x6C, 0x6F])
             case 2: socket.send(raw: WebSocketWriter.frame(.text, [0xFF, 0xFE, 0x80], mask: 1))

@@ -1,9 +1,9 @@
 import Glibc
 import ThicketProtocol
 
-// Attacks that make the server think: edits on versions long gone, differences that cost much.
+// Attacks that make the server compute: edits of very old versions, costly differences.
 extension HostileAttack {
-    /// Makes objects and waits until they are acknowledged.
+    /// Creates objects and waits until they are acknowledged.
     static func fill(_ port: UInt16, _ token: String, objects: Int, bytes: Int) throws {
         let text: String = String(repeating: "o", count: bytes)
         try submit(port, token, count: objects, atOnce: 48) { number in
@@ -11,7 +11,7 @@ extension HostileAttack {
         }
     }
 
-    /// Makes a text, and as many versions of it.
+    /// Creates a text and a number of versions of it.
     static func type(_ port: UInt16, _ token: String, versions: Int, bytes: Int) throws {
         let text: String = words(bytes)
         let length: Int = text.utf16.count
@@ -26,7 +26,7 @@ extension HostileAttack {
         }
     }
 
-    /// A text of so many bytes: words, not one letter, so that a fuzzy match has something to look for.
+    /// A text of a number of bytes: words, not one letter, so that a fuzzy match has something to search.
     private static func words(_ bytes: Int) -> String {
         var text: String = ""
         while text.utf8.count < bytes { text += "word\(text.utf8.count * 7_919 % 99_991) " }
@@ -57,7 +57,7 @@ extension HostileAttack {
             guard socket.isOpen, nanoseconds() < end else {
                 throw BenchError("\(acknowledged) of \(count) objects could be made")
             }
-            // Only an answer that is owed is waited for.
+            // Only an outstanding answer is waited for.
             guard next == count ? acknowledged < count : next - acknowledged >= atOnce else { continue }
             var polls: [pollfd] = [pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)]
             _ = poll(&polls, 1, 100)
@@ -80,19 +80,19 @@ extension HostileAttack {
         return count
     }
 
-    /// Counts the answers to the socket's own changes, whose ccids begin so.
+    /// Counts the answers to the socket's own changes, whose ccids have this prefix.
     private func countAnswers(_ socket: HostileSocket, _ start: String) {
         socket.answered = 0
         socket.listener = { [unowned socket] in socket.answered += Self.occurrences(of: start, in: $0) }
     }
 
-    /// Edits the first version of a text that has had 1,500 since, again and again.
+    /// Repeatedly edits the first version of a text that has had 1,500 versions since.
     func editLate(_ port: UInt16, _ token: String, _ end: UInt64) {
         let length: Int = Self.words(Self.lateBytes).utf16.count
         HostileSwarm(port: port, count: 4).run(
             until: end,
             opened: { socket in
-                countAnswers(socket, "late-\(socket.number)-\(socket.lives)-")
+                countAnswers(socket, "late-\(socket.number)-\(socket.generation)-")
                 socket.send(Self.hello(token, "editor-\(socket.number)"))
             }
         ) { socket in
@@ -101,7 +101,7 @@ extension HostileAttack {
                 let delta: String = "=\(place)\\t-3\\t+late\\t=\(length - place - 3)"
                 socket.send(
                     "0:c:{\"id\":\"text\",\"o\":\"M\",\"sv\":1,\"v\":{\"t\":{\"o\":\"d\",\"v\":\"\(delta)\"}},"
-                        + "\"ccid\":\"late-\(socket.number)-\(socket.lives)-\(socket.sent)\"}")
+                        + "\"ccid\":\"late-\(socket.number)-\(socket.generation)-\(socket.sent)\"}")
             }
         }
     }
@@ -112,12 +112,12 @@ extension HostileAttack {
         HostileSwarm(port: port, count: 4).run(
             until: end,
             opened: { socket in
-                countAnswers(socket, "costly-\(socket.number)-\(socket.lives)-")
+                countAnswers(socket, "costly-\(socket.number)-\(socket.generation)-")
                 socket.send(Self.hello(token, "editor-\(socket.number)"))
             }
         ) { socket in
             while socket.sent - socket.answered < 8, socket.pending < 4 << 20 {
-                let id: String = "costly-\(socket.number)-\(socket.lives)-\(socket.sent)"
+                let id: String = "costly-\(socket.number)-\(socket.generation)-\(socket.sent)"
                 let field: String = "{\"o\":\"+\",\"v\":{\(members),\"n\":\(socket.sent)}}"
                 socket.send(
                     "0:c:{\"id\":\"big\(socket.number)\",\"o\":\"M\",\"v\":{\"f\":\(field)},\"ccid\":\"\(id)\"}")

@@ -1,9 +1,9 @@
-/// What one attack came to.
+/// The result of one attack.
 struct HostileRow {
     static let head: String =
         Bench.padded("attack", 20) + "  quiet p50       p99 | attacked p50       p99 ms  ratio of p99         "
         + "| elsewhere p99  ratio of p99         | memory MiB"
-    /// Issue: p99 at most twice the quiet one, and so much more memory at most.
+    /// Issue: p99 at most twice the quiet one, and additional memory up to this bound.
     private static let ratioMax: Double = 2
     private static let memoryMax: Double = 64
 
@@ -11,21 +11,21 @@ struct HostileRow {
     /// Sorted milliseconds of each window.
     let quiet: [[Double]]
     let attacked: [[Double]]
-    /// While another server was attacked.
+    /// Times while another server was attacked.
     let elsewhere: [[Double]]
-    /// Bytes that the server held more than before the first attack, at most.
+    /// The most bytes that the server held beyond those before the first attack.
     let memory: Int
-    /// How often each limit was met, and what else the attack must move: by the name in `/metrics`.
+    /// How often each limit was hit, and the other metrics that the attack must move, by the name in `/metrics`.
     let hits: [String: Int]
 
-    /// The control attacks nothing: it is a floor, and no goal is its own.
+    /// The control attacks nothing: it is a floor, and has no goals.
     private var hasGoals: Bool { attack != .control }
 
-    /// The middle one of the windows' quantiles.
+    /// The median of the windows' quantiles.
     private func middle(_ windows: [[Double]], _ share: Double) -> Double {
         median(windows.map { quantile($0, share) })
     }
-    /// The p99 of each of these windows beside that of the quiet one before it.
+    /// The ratio of the p99 of each of these windows to that of the quiet window before it.
     private func ratios(_ windows: [[Double]]) -> [Double] {
         zip(quiet, windows).map { quantile($1, 0.99) / max(quantile($0, 0.99), 1e-9) }.sorted()
     }
@@ -47,7 +47,7 @@ struct HostileRow {
             + (hasGoals ? "; limits: \(limits)" : "")
     }
 
-    /// What moved or should have, the most first.
+    /// The metrics that moved or should have moved, the largest first.
     private var limits: String {
         let moved: [(name: String, count: Int)] = hits.filter { $0.value > 0 || attack.metrics.contains($0.key) }
             .map { (Self.short($0.key), $0.value) }.sorted { ($0.count, $1.name) > ($1.count, $0.name) }
@@ -60,7 +60,7 @@ struct HostileRow {
         return name.hasPrefix(HostileAttack.limitMetric) && parts.count > 1 ? String(parts[1]) : name
     }
 
-    /// The ratio's middle, lowest and highest.
+    /// The ratio's median, lowest and highest.
     private func spread(_ windows: [[Double]]) -> String {
         let all: [Double] = ratios(windows)
         return Bench.padded(Bench.rounded(median(all)), 11, left: true)

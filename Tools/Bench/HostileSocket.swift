@@ -2,7 +2,7 @@ import Glibc
 import ThicketCrypto
 import ThicketProtocol
 
-/// One connection of an attacker: never throws, comes again when it is thrown out, and reads only if it likes.
+/// One connection of an attacker: it never throws, reconnects when it is closed, and reads only on request.
 final class HostileSocket {
     let number: Int
     private let port: UInt16
@@ -11,12 +11,12 @@ final class HostileSocket {
     private var written: Int = 0
     private var reader: WebSocketReader = WebSocketReader(role: .client, messageBytesMax: 256 << 20)
     /// Messages read since it was opened.
-    private(set) var heard: Int = 0
-    /// Messages sent since it was opened; for the attack's own use.
+    private(set) var received: Int = 0
+    /// Messages sent since it was opened; the attack may set it.
     var sent: Int = 0
     var answered: Int = 0
     /// How often it was opened.
-    private(set) var lives: Int = 0
+    private(set) var generation: Int = 0
     /// Called with each message.
     var listener: ((UnsafeRawBufferPointer) -> Void)?
 
@@ -25,7 +25,7 @@ final class HostileSocket {
     deinit { shut() }
 
     var isOpen: Bool { descriptor >= 0 }
-    /// Bytes that the kernel has not taken yet.
+    /// Bytes that the kernel has not accepted yet.
     var pending: Int { waiting.count - written }
 
     /// Connects without a handshake.
@@ -76,9 +76,9 @@ final class HostileSocket {
     func shut() {
         if descriptor >= 0 { close(descriptor) }
         descriptor = -1
-        (waiting, written, heard, sent, answered) = ([], 0, 0, 0, 0)
+        (waiting, written, received, sent, answered) = ([], 0, 0, 0, 0)
         reader = WebSocketReader(role: .client, messageBytesMax: 256 << 20)
-        lives += 1
+        generation += 1
     }
 
     func send(_ text: String) { send(raw: WebSocketWriter.frame(.text, Array(text.utf8), mask: 0x5A17_C3F1)) }
@@ -88,7 +88,7 @@ final class HostileSocket {
         sent += 1
     }
 
-    /// Sends what the kernel takes, and reads what there is.
+    /// Sends what the kernel accepts, and reads what is available.
     func move(reads: Bool, _ scratch: UnsafeMutableRawBufferPointer) {
         while isOpen, pending > 0 {
             let count: Int = waiting.withUnsafeBytes {
@@ -119,12 +119,12 @@ final class HostileSocket {
             while let event: WebSocketEvent = try reader.next(&input) {
                 switch event {
                 case .text(let text):
-                    heard += 1
+                    received += 1
                     listener?(text)
                 case .gatheredText(let text):
-                    heard += 1
+                    received += 1
                     text.withUnsafeBytes { listener?($0) }
-                case .pong: heard += 1
+                case .pong: received += 1
                 case .close: return false
                 case .ping, .binary, .gatheredBinary: break
                 }
@@ -140,16 +140,16 @@ final class HostileSocket {
 struct HostileSwarm {
     let sockets: [HostileSocket]
     var reads: Bool = true
-    /// The kernel's buffer for what is not read.
+    /// The kernel's buffer for unread bytes.
     var receiveBytes: Int32?
 
     init(port: UInt16, count: Int) { sockets = (0..<count).map { HostileSocket(port: port, number: $0) } }
 
-    /// Drives all until the time is over.
+    /// Drives all connections until the time is over.
     ///
     /// - Parameters:
     ///   - opened: called with each new connection.
-    ///   - feed: called whenever little waits to be sent.
+    ///   - feed: called whenever little data waits to be sent.
     func run(
         until end: UInt64, opened: (HostileSocket) -> Void = { _ in }, feed: (HostileSocket) -> Void
     ) {

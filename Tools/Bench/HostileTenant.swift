@@ -10,7 +10,7 @@ final class HostileTenant {
     private var isWaiting: Bool = false
     private var due: UInt64 = 0
     private var pace: UInt64 = 0
-    /// From when the change that is on its way counts; 0: from when it is sent.
+    /// The time from which the change in flight counts; 0: from when it is sent.
     private var begun: UInt64 = 0
     private var times: [Double] = []
 
@@ -29,12 +29,12 @@ final class HostileTenant {
         (due, self.pace, times) = (isWaiting ? due : time, pace, [])
     }
 
-    /// Whether no change of it is on its way.
+    /// Whether it has no change in flight.
     var isIdle: Bool { !isWaiting }
 
-    /// - Parameter sends: false takes what comes and sends nothing.
+    /// - Parameter sends: false only receives.
     func turn(sends: Bool = true) throws {
-        let goesOn: Bool = try socket.drain(scratch) { bytes in
+        let isConnected: Bool = try socket.drain(scratch) { bytes in
             guard isWaiting, contains(bytes, "\"ccids\"") else { return }
             isWaiting = false
             version += 1
@@ -43,7 +43,7 @@ final class HostileTenant {
             due += pace
             begun = due < now ? due : 0
         }
-        guard goesOn else { throw BenchError("the server closed the connection of tenant \(number)") }
+        guard isConnected else { throw BenchError("the server closed the connection of tenant \(number)") }
         guard sends, !isWaiting, nanoseconds() >= due else { return }
         isWaiting = true
         if begun == 0 { begun = nanoseconds() }
@@ -56,7 +56,7 @@ final class HostileTenant {
             "0:c:{\"id\":\"k\",\"o\":\"M\",\(source)\"v\":{\(field)},\"ccid\":\"t\(number)-\(version)\"}")
     }
 
-    /// What was measured, with all that is due and has no answer yet.
+    /// The measured times, including the changes that are due and have no answer yet.
     func measuredTimes(at now: UInt64) -> [Double] {
         var all: [Double] = times
         var late: UInt64 = isWaiting ? begun : now

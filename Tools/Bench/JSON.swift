@@ -1,11 +1,11 @@
 import Foundation
 import ThicketProtocol
 
-/// Reading JSON, and reading and writing it, in MB of CPU time a second: a change of 292 bytes, 10 KB and 1 MB.
+/// Reading JSON, and reading and writing it, in MB per second of CPU time: a change of 292 bytes, 10 KB and 1 MB.
 ///
-/// Floors: Foundation's `JSONSerialization`, and simdjson and RapidJSON where g++ and their headers are installed; without
-/// them their goals are printed as not measured. Ours
-/// checks everything (UTF-8, escapes, duplicate keys); "and write" copies what was not touched, as the server does.
+/// Floors: Foundation's `JSONSerialization`, and simdjson and RapidJSON where g++ and their headers are installed;
+/// without them their goals are printed as not measured. Ours checks everything (UTF-8, escapes, duplicate keys); "and
+/// write" copies the untouched parts, as the server does.
 func jsonSpeed() throws -> [Figure] {
     let texts: [(name: String, text: [UInt8])] = [
         ("292 B", Array(changeText.utf8)), ("10 KB", list(bytes: 10_000)), ("1 MB", list(bytes: 1_000_000)),
@@ -24,7 +24,7 @@ func jsonSpeed() throws -> [Figure] {
     }
 }
 
-/// What is timed must do what it says: each way is gone once and its result looked at.
+/// Checks each timed function once by its result, since one that does nothing would be quick.
 private func verify(_ text: [UInt8]) throws {
     var writer: JSONWriter = .init(reservingBytes: text.count)
     writer.write(try JSONDocument(parsing: text).root)
@@ -37,7 +37,7 @@ private func verify(_ text: [UInt8]) throws {
     }
 }
 
-/// MB a second of each way, by name. A failure inside ends the scenario.
+/// MB per second of each function, by name. A failure inside ends the scenario.
 private func ownRates(_ text: [UInt8]) throws -> [String: Double] {
     let data: Data = .init(text)
     return [
@@ -48,7 +48,7 @@ private func ownRates(_ text: [UInt8]) throws -> [String: Double] {
             return writer.bytes.count
         },
         "tree": try rate(text) { try JSONValue(parsing: text).serialized().count },
-        // Its result is not looked at here: asking an `Any` what it is costs this reader as much again.
+        // Its result is not inspected here: a type check of an `Any` costs this reader as much again.
         "apple read": try rate(text) {
             _ = try JSONSerialization.jsonObject(with: data)
             return 1
@@ -94,7 +94,7 @@ private let changeText: String =
     + "{\"o\":\"r\",\"v\":1700000000.25},\"tags\":{\"o\":\"L\",\"v\":{\"0\":{\"o\":\"+\",\"v\":\"new\"}}}},\"ccid\":"
     + "\"0123456789abcdef0123456789abcdef\"}"
 
-/// Objects as people keep them, in a list.
+/// Typical objects, in a list.
 private func list(bytes: Int) -> [UInt8] {
     var text: [UInt8] = [UInt8(ascii: "[")]
     var number: Int = 0
@@ -110,9 +110,9 @@ private func list(bytes: Int) -> [UInt8] {
     return text
 }
 
-/// MB of CPU time a second, over at least 40 ms.
+/// MB per second of CPU time, over at least 40 ms.
 ///
-/// - Parameter body: returns something of what it made, never 0, so that it cannot be left out.
+/// - Parameter body: returns a value from its result, never 0, so that the compiler cannot remove it.
 private func rate(_ text: [UInt8], _ body: () throws -> Int) throws -> Double {
     var count: Int = 0
     var made: Int = 0
@@ -198,7 +198,7 @@ private struct ForeignJSON {
         """
 }
 
-/// What a command of the shell prints.
+/// The output of a shell command.
 func shell(_ command: String) throws -> String {
     guard let pipe: UnsafeMutablePointer<FILE> = popen(command, "r") else { throw BenchError("cannot run a shell") }
     var text: [UInt8] = []

@@ -2,8 +2,8 @@ import Glibc
 import ThicketProtocol
 import ThicketServer
 
-/// What one large change takes of each thread that it passes: read, decided, written. Nobody else's change passes
-/// meanwhile, so these times are what neighbours of large objects wait for.
+/// The time of one large change on each thread that it passes: read, decided, written. No other change passes
+/// meanwhile, so other tenants wait for these times beside large objects.
 func largeChanges() throws -> [Figure] {
     try LargeChange.allCases.flatMap { try $0.measure(rounds: 20) }
 }
@@ -20,7 +20,7 @@ private enum LargeChange: String, CaseIterable {
     private static let words: String = String(repeating: "lorem ipsum ", count: 75_000)
     private static let tree: String = (0..<60_000).map { "\"m\($0)\":[\($0)]" }.joined(separator: ",")
 
-    /// What is there before; nil: nothing.
+    /// The object before the change; nil: none.
     private var before: String? {
         switch self {
         case .text, .members, .tooLarge: nil

@@ -9,7 +9,7 @@ final class LoadSocket {
     let descriptor: Int32
     private var reader: WebSocketReader = WebSocketReader(role: .client, messageBytesMax: 256 << 20)
     private var waiting: [UInt8] = []
-    /// Free for the scenario: when the outstanding request was sent, and what it counts.
+    /// For the scenario: when the outstanding request was sent, and its counts.
     var sentAt: UInt64 = 0
     var number: Int = 0
     var received: Int = 0
@@ -54,7 +54,7 @@ final class LoadSocket {
 
     deinit { close(descriptor) }
 
-    /// Sends a text message; what the kernel does not take waits for `flush`.
+    /// Sends a text message; bytes that the kernel does not accept wait for `flush`.
     func send(_ text: String) {
         waiting += WebSocketWriter.frame(.text, Array(text.utf8), mask: 0x5A17_C3F1)
         flush()
@@ -68,7 +68,7 @@ final class LoadSocket {
         }
     }
 
-    /// Hands every whole message that has arrived to `receive`. False when the server has closed.
+    /// Passes every complete message that has arrived to `receive`. False if the server has closed.
     func drain(_ scratch: UnsafeMutableRawBufferPointer, _ receive: (UnsafeRawBufferPointer) -> Void) throws -> Bool {
         flush()
         while true {
@@ -112,13 +112,13 @@ final class LoadLoop {
         sockets[socket.descriptor] = socket
     }
 
-    /// Forgets a socket; it closes with its last owner.
+    /// Removes a socket, which closes with its last owner.
     func remove(_ socket: LoadSocket) {
         epoll_ctl(poll, EPOLL_CTL_DEL, socket.descriptor, nil)
         sockets[socket.descriptor] = nil
     }
 
-    /// Runs until `isDone`, giving each message to `receive`.
+    /// Runs until `isDone`, and passes each message to `receive`.
     ///
     /// - Throws: when nothing arrives for `patience` seconds, or the server closes a connection.
     func run(
@@ -131,8 +131,8 @@ final class LoadLoop {
             guard count > 0 else { throw BenchError("nothing arrived for \(patience) s") }
             for index: Int in 0..<Int(count) {
                 guard let socket: LoadSocket = sockets[events[index].data.fd] else { continue }
-                let goesOn: Bool = try socket.drain(scratch) { receive(socket, $0) }
-                guard goesOn else { throw BenchError("the server closed connection \(socket.number)") }
+                let isConnected: Bool = try socket.drain(scratch) { receive(socket, $0) }
+                guard isConnected else { throw BenchError("the server closed connection \(socket.number)") }
             }
         }
     }
@@ -143,7 +143,7 @@ struct BenchError: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// What a scenario needs and this machine has not: nothing is wrong, and nothing is measured.
+/// Something that a scenario needs and this machine lacks: not a failure, but nothing is measured.
 struct BenchMissing: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

@@ -2,13 +2,14 @@ import Glibc
 import ThicketBenchComparison
 import ThicketProtocol
 
-/// `thicket-bench [SCENARIO…] [--compare [FILE]] [--save FILE]`: runs scenarios against a real server and prints a table and one line of JSON each.
+/// `thicket-bench [SCENARIO…] [--compare [FILE]] [--save FILE]`: runs scenarios against a real server and prints a
+/// table and one line of JSON for each.
 @main
 struct Bench {
     struct Scenario {
         let name: String
         let what: String
-        /// Minutes after which it is given up; on a quiet machine it takes a third.
+        /// Minutes after which it is aborted; on a quiet machine it needs a third.
         let minutes: Double
         let run: @Sendable () async throws -> [Figure]
 
@@ -106,8 +107,8 @@ struct Bench {
         }
     }
 
-    /// The program's status: 0, 1 when a scenario failed, 3 when one was given up. A goal that is not met is a result like
-    /// another.
+    /// The program's status: 0, 1 if a scenario failed, 3 if one was aborted. A goal that is not met is an ordinary
+    /// result.
     private static func run(_ scenarios: [Scenario]) -> Int32 {
         let patience: Double = getenv("THICKET_BENCH_PATIENCE").flatMap { Double(String(cString: $0)) } ?? 1
         var (failed, givenUp, notMeasured): ([String], [String], [String]) = ([], [], [])
@@ -196,11 +197,11 @@ struct Bench {
         ])
         let line = String(decoding: JSONValue.object(result).serialized(), as: UTF8.self)
         printLine(line)
-        // The process of an attacker has none.
+        // An attacker's process has no figures.
         if !figures.isEmpty { BenchCall.record(line) }
     }
 
-    /// Three decimals, none from 100 on, without an exponent; "none" of what is no number.
+    /// Three decimals, none from 100 on, without an exponent; "none" for what is not a number.
     static func rounded(_ value: Double) -> String {
         guard value.isFinite, abs(value) < 1e15 else { return "none" }
         if value < 0 { return "-" + rounded(-value) }

@@ -1,12 +1,12 @@
 import ThicketProtocol
 import ThicketServer
 
-/// What a server's memory comes to when its caches have more to keep than they may, and when there is ten times as much
-/// of it: the sum of their bounds has to hold, not the size of the data.
+/// A server's memory when its caches have more data than their bounds, and with ten times that data: the sum of the
+/// bounds has to hold, whatever the size of the data.
 ///
-/// The caches get a tenth of their usual room or so, and are full within seconds. Half of the users change each of their
-/// objects; the others read their indexes and send a ccid that was settled long ago. All users of the small store are there
-/// at once, and as many of the large one, group after group.
+/// The caches get about a tenth of their usual bounds, and are full within seconds. Half of the users change each of
+/// their objects; the others read their indexes and send a ccid that was archived long ago. All users of the small
+/// store are connected at once, and as many of the large one, group after group.
 func memory() throws -> [Figure] {
     let small: MemoryLoad = try MemoryLoad(users: MemoryLoad.usersAtOnce)
     progress("memory: the small store is filled")
@@ -23,7 +23,7 @@ func memory() throws -> [Figure] {
         + [Figure(name: "ten times as many: ratio", samples: zip(large.most, small.most).map { $0 / $1 }, unit: "")]
 }
 
-/// A cache as its gauge is called, and what it may hold.
+/// A cache by the name of its gauge, and its bound.
 private struct BoundedCache {
     let gauge: String
     let settings: [String]
@@ -40,8 +40,8 @@ private struct BoundedCache {
         .init(gauge: "walks", settings: ["--walk-objects-max", "40000"], mebibytes: 40_000 * 60 / 1_048_576.0),
     ]
 
-    /// Pages of the writer, of two readers a quarter each, of the background twice a quarter; late heads at one and a half
-    /// times their number, 300 bytes and a short key each.
+    /// Pages of the writer, of two readers a quarter each, of the background twice a quarter; write-behind heads at one
+    /// and a half times their number, 300 bytes and a short key each.
     static let others: (settings: [String], mebibytes: Double) = (
         ["--page-cache-bytes", "2MiB", "--reader-threads", "2", "--late-heads-max", "1024"],
         2 * 2 + 1_536 * 320 / 1_048_576.0
@@ -54,21 +54,21 @@ private struct BoundedCache {
 /// One server with a bucket for each of its users.
 private final class MemoryLoad {
     static let usersAtOnce: Int = 24
-    /// So many that the keeper makes segments of a bucket, and settles its ccids.
+    /// Enough that maintenance makes segments of a bucket and archives its ccids.
     private static let objectsEach: Int = 5_000
     private static let inFlight: Int = 100
-    /// MiB for what is no cache: one group of changes, answers under way, the ends of heaps that the C library keeps, and
-    /// holes between blocks in use (`docs/OPERATIONS.md`).
+    /// MiB for memory outside of caches: one group of changes, answers in flight, the ends of heaps that the C library
+    /// keeps, and holes between blocks in use (`docs/OPERATIONS.md`).
     private static let slack: Double = 24
 
     let objects: Int
     private(set) var started: [Double] = []
-    /// MiB of the server at its fullest, of each round.
+    /// The server's most memory of each round, MiB.
     private(set) var most: [Double] = []
     private var fullest: [String: [Double]] = [:]
     private let users: Int
     private let server: BenchServer
-    /// Of each object of those who change theirs.
+    /// The version of each object of the users that change theirs.
     private var version: Int = 1
 
     init(users: Int) throws {
@@ -123,10 +123,10 @@ private final class MemoryLoad {
         }
         let readers: [LoadSocket] = sockets.filter { $0.number % 2 == 1 }
         for _ in 1...2 { try readIndexes(readers, loop) }
-        try sendSettled(readers, loop)
+        try sendArchived(readers, loop)
     }
 
-    /// All pages but the last, so that the walks stay.
+    /// Reads all pages but the last, so that the index scans stay open.
     private func readIndexes(_ sockets: [LoadSocket], _ loop: LoadLoop) throws {
         let page: Int = 1_000
         let pages: Int = Self.objectsEach / page - 1
@@ -141,8 +141,8 @@ private final class MemoryLoad {
             })
     }
 
-    /// A change that the filling made, once more: the server has to look its ccid up.
-    private func sendSettled(_ sockets: [LoadSocket], _ loop: LoadLoop) throws {
+    /// Sends a change of the filling again: the server has to look up its ccid.
+    private func sendArchived(_ sockets: [LoadSocket], _ loop: LoadLoop) throws {
         for socket: LoadSocket in sockets {
             let ccid: String = "fill-\(socket.number * Self.objectsEach)"
             socket.send(change(of: "o0", ccid: ccid, number: 0, version: 1))
@@ -155,7 +155,7 @@ private final class MemoryLoad {
             })
     }
 
-    /// How full each cache is, by its gauge.
+    /// Records the fullness of each cache, by its gauge.
     private func look(_ full: inout [String: Double]) throws {
         let page: String = try HostileTenant.metrics(port: server.process.port)
         for cache: BoundedCache in BoundedCache.all {

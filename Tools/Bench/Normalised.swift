@@ -3,11 +3,12 @@ import ThicketProtocol
 import ThicketSQLite
 import ThicketServer
 
-/// The store beside the schema that one would write first: each object with its body in one row, the log in the order of
-/// its bucket, and a table each for ccids and versions. Both filled with all objects first, the same groups of 100, the
-/// log moved into the file at the end of each round and timed with it.
+/// The store beside the obvious normalised schema: each object with its body in one row, the log in the order of its
+/// bucket, and a table each for ccids and versions. Both are filled with all objects first, get the same groups of 100,
+/// and move the log into the file at the end of each round, which is timed too.
 ///
-/// Neither reads what it writes: both sides know it. That flatters the other schema, which keeps its bodies nowhere else.
+/// Neither reads what it writes, since both sides know it. That favours the other schema, whose bodies are nowhere
+/// else.
 func schemas() throws -> [Figure] {
     try beside("100,000 objects of 800 bytes", .usual, groups: 60, goal: 2)
         + beside(
@@ -32,7 +33,7 @@ private func beside(_ what: String, _ shape: StoreWork.Shape, groups: Int, goal:
     ]
 }
 
-/// One of the two, with its file.
+/// One of the two sides, with its file.
 private final class SchemaSide {
     private static let group: Int = 100
 
@@ -81,7 +82,7 @@ private final class SchemaSide {
     }
 }
 
-/// One connection, one transaction a group, like the store's.
+/// One connection, one transaction per group, like the store's.
 private struct NormalisedLoop {
     private static let tables: String = """
         PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=OFF; PRAGMA cache_size=-16384;
@@ -125,7 +126,7 @@ private struct NormalisedLoop {
     func commit(_ batch: WriteBatch) throws {
         try database.begin(.immediate)
         for row: ChangeRecord in batch.changes {
-            // 16 bytes, as the store packs a ccid of 32 hex digits, and as unlike each other as those.
+            // 16 bytes, as the store packs a ccid of 32 hex digits, and as random as those.
             let packed: [UInt8] = withUnsafeBytes(of: UInt64(row.gid) &* 0x9E37_79B9_7F4A_7C15) {
                 Array($0) + Array($0)
             }

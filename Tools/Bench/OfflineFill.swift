@@ -2,9 +2,9 @@ import Glibc
 import ThicketProtocol
 import ThicketServer
 
-/// Fills the folder of a server that is not running, through the shard's own code and the real writer, and lets the
-/// keeper do what it would have done by then. What the server finds is what it would have written itself, many times
-/// sooner than over sockets.
+/// Fills the folder of a server that is not running, through the shard's own code and the real writer, and runs the
+/// maintenance that would have happened by then. The server finds what it would have written itself, many times sooner
+/// than over sockets.
 final class OfflineFill {
     private static let groupChanges: Int = 1_000
 
@@ -26,7 +26,7 @@ final class OfflineFill {
             app: try AppID(BenchServer.app), user: try UserID("user\(number)@example.com"), name: try BucketName(name))
     }
 
-    /// What `change(of:ccid:number:version:)` asks for, without a socket.
+    /// Makes the change of `change(of:ccid:number:version:)`, without a socket.
     func add(_ key: String, version: Int, to bucket: BucketID) throws {
         let request: ChangeRequest = .init(
             key: key, ccid: "fill-\(count)", operation: .modify, sv: version == 0 ? nil : Version(version),
@@ -41,14 +41,14 @@ final class OfflineFill {
         if waiting == Self.groupChanges { try commit() }
     }
 
-    /// Writes what is left and does the background work.
+    /// Writes the rest and does the background work.
     func finish() throws {
         try commit()
         let maintenance: any StoreMaintenance = try store.makeMaintenance(RetentionSettings())
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: Self.now()) { _ = try core.apply(batch) }
     }
 
-    /// Milliseconds since 1970: retention must not find the filling older than it is.
+    /// Milliseconds since 1970: the filling must not look older to retention than it is.
     private static func now() -> Int64 { Int64(time(nil)) * 1_000 }
 
     private func commit() throws {

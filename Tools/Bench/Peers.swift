@@ -4,7 +4,7 @@ import ThicketProtocol
 /// Our server beside others, all driven by one foreign load generator in the same minutes.
 ///
 /// The generator is not part of this repository: `THICKET_PEERS` names its folder (default `../shared/bench/peers`). It
-/// starts each server anew for each measure; ours gets a copy of a prepared folder with one app and a token a user.
+/// restarts each server for each measure; ours gets a copy of a prepared folder with one app and a token per user.
 struct Peers {
     private static let port: Int = 7_800
     private static let users: Int = 3_400
@@ -38,7 +38,7 @@ struct Peers {
         return path.split(separator: ":").contains { access("\($0)/\(program)", X_OK) == 0 }
     }
 
-    /// All rounds, and once more ours alone with 9,999 connections for the slope.
+    /// Runs all rounds, and ours once more alone with 9,999 connections for the slope.
     func run() throws -> [Figure] {
         let server: BenchServer = try BenchServer(
             tokens: (0..<Self.users).map { "tok-" + Self.padded($0) }, starts: false)
@@ -93,7 +93,7 @@ struct Peers {
             results.add(result)
             if getenv("THICKET_PEERS_LINES") != nil { Bench.printLine(String(text.dropLast())) }
         }
-        // Its status is that of the last server's end, which is killed.
+        // Its status is that of the last server, which is killed.
         pclose(pipe)
         guard !results.isEmpty else { throw BenchError("run_peers.sh printed no result: see its messages above") }
     }
@@ -157,7 +157,7 @@ struct PeerResults {
         return nil
     }
 
-    /// One line a measure, one column a server: median (lowest–highest).
+    /// One line per measure, one column per server: median (lowest–highest).
     func printTable() {
         var peers: [String] = []
         for result: JSONObject in results where !peers.contains(text(result, "peer")) {
@@ -177,13 +177,13 @@ struct PeerResults {
         }
     }
 
-    /// Our figures, each held against the medians of the others of the same run.
+    /// Our figures, each with a goal from the medians of the other servers in the same run.
     func goals() -> [Figure] {
         var figures: [Figure] = Self.measures.map { measure in
             Figure(name: measure.name, samples: samples(Self.ours, measure), unit: measure.unit)
         }
         func middle(_ peer: String, _ place: Int) -> Double { median(samples(peer, Self.measures[place])) }
-        // Without its peer a goal has no bound, and is not met.
+        // A goal whose peer is missing has no bound, and is not met.
         func bound(_ place: Int, redis share: Double, floor: Double? = nil) -> Figure.Goal {
             let redis: Double = share * middle(Self.redis, place)
             guard let floor: Double else { return .atMost(redis) }

@@ -1,8 +1,8 @@
 import Glibc
 import ThicketProtocol
 
-/// One user, one change outstanding: what a person's edit waits for its acknowledgement, beside what the disk takes to
-/// sync, turn and turn about.
+/// One user, one change outstanding: the time from an edit to its acknowledgement beside the time of a disk sync,
+/// alternating.
 func ping(rounds: Int = 10, changes: Int = 100) throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: 1)
     let loop: LoadLoop = LoadLoop()

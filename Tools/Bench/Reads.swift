@@ -4,11 +4,11 @@ import ThicketPlatform
 import ThicketProtocol
 import ThicketServer
 
-/// What one reader and the writer take from each other: index pages of 500 and catch-ups of 100, of a store of 200 buckets
+/// The interference of one reader and the writer: index pages of 500 and catch-ups of 100, of a store of 200 buckets
 /// with 1,000 objects each, alone and while another thread commits groups of 100 without a pause.
 ///
-/// Index pages are of any bucket as it stands now. Catch-ups are of the half that is not written to, so that each is of
-/// the same 100 changes; their rows lie among those that are written.
+/// Index pages are of any bucket in its present state. Catch-ups are of the half that is not written, so that each is
+/// of the same 100 changes; their rows are among those that are written.
 func readsBeside() throws -> [Figure] {
     let folder: TemporaryFolder = try .init()
     let store: SQLiteStore = try .init(path: folder.path + "/thicket.db", settings: StoreSettings(ServerLimits()))
@@ -16,7 +16,7 @@ func readsBeside() throws -> [Figure] {
         StoreWork.Shape(buckets: 200, objects: 1_000, diffBytes: 180, bodyBytes: 200), seed: 1)
     let writer: any StoreWriter = try store.makeWriter()
     for batch: WriteBatch in try work.filling() { try writer.commit(batch) }
-    // The newest changes of each bucket in the order that a server makes: spread among those of the others.
+    // The newest changes of each bucket in a server's order: spread among those of the others.
     for _ in 0..<400 { try writer.commit(try work.group(100)) }
     let heads: [GlobalID] = work.heads
     let reader: Reading = try .init(store, ids: work.ids)
@@ -69,9 +69,9 @@ private struct Samples {
     }
 }
 
-/// The reading side: on a thread that lets others go first, as the server's readers do.
+/// The reading side: on a thread of lower priority, as the server's readers are.
 private final class Reading: @unchecked Sendable {
-    // Only the thread of `rate` touches these while it runs, and only the caller of `rate` otherwise: it waits.
+    // Only the thread of `rate` uses these while it runs, and otherwise only the caller of `rate`, which waits.
     private let reader: any StoreReader
     private let ids: [BucketID]
     private var ranges: [(bucket: BucketRow, after: GlobalID, upTo: GlobalID)] = []
@@ -93,7 +93,7 @@ private final class Reading: @unchecked Sendable {
         }
     }
 
-    /// Objects a second.
+    /// Objects per second.
     func pages(seconds: Double) throws -> Double {
         try rate(seconds) { [self] in
             guard let record: BucketRecord = try reader.bucket(ids[turn % ids.count]),
@@ -105,7 +105,7 @@ private final class Reading: @unchecked Sendable {
         }
     }
 
-    /// Changes a second.
+    /// Changes per second.
     func catchUps(seconds: Double) throws -> Double {
         try rate(seconds) { [self] in
             let range = ranges[turn % ranges.count]
@@ -131,7 +131,7 @@ private final class Reading: @unchecked Sendable {
         let start: UInt64 = nanoseconds()
         var count: Int = 0
         while nanoseconds() - start < UInt64(seconds * 1e9) {
-            // A stride that meets every bucket, so that no walk is found as it was kept.
+            // A stride that reaches every bucket, so that no index scan is found in a cache.
             turn += 77
             count += try body()
         }
@@ -139,9 +139,9 @@ private final class Reading: @unchecked Sendable {
     }
 }
 
-/// The writing side: a thread that commits while somebody else does something.
+/// The writing side: a thread that commits while the caller runs something else.
 private final class Writing: @unchecked Sendable {
-    // Only the thread of `during` touches these while it runs, and only the caller of `during` otherwise: it waits.
+    // Only the thread of `during` uses these while it runs, and otherwise only the caller of `during`, which waits.
     private let writer: any StoreWriter
     private var work: StoreWork
     private var failure: (any Error)?
@@ -150,7 +150,7 @@ private final class Writing: @unchecked Sendable {
 
     init(_ writer: any StoreWriter, _ work: StoreWork) { (self.writer, self.work) = (writer, work) }
 
-    /// Changes a second written while `body` runs.
+    /// Changes per second written while `body` runs.
     func during(bucketsBelow bound: Int? = nil, _ body: () throws -> Void) throws -> Double {
         isWanted.store(true, ordering: .releasing)
         let thread: OwnThread = OwnThread("writing") { [self] in

@@ -2,10 +2,10 @@ import CThicketNet
 import Glibc
 import ThicketProtocol
 
-/// The data API over connections that stay, one request outstanding each: a single object, index pages of 100, and durable
-/// changes; 16 users with 100 objects of 300 bytes each, because that is a small notes app whose scripts poll.
+/// The data API over persistent connections, one request outstanding each: a single object, index pages of 100, and
+/// durable changes; 16 users with 100 objects of 300 bytes each, because that is a small notes app whose scripts poll.
 ///
-/// Beside them, in turns, `/health/live`: a request that needs nobody but the network loop.
+/// Alternating with them, `/health/live`: a request that needs only the network loop.
 func dataAPI(users: Int = 16, rounds: Int = 7, seconds: Double = 1) throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: users)
     let load: RESTLoad = try RESTLoad(server, count: users)
@@ -39,7 +39,7 @@ func dataAPI(users: Int = 16, rounds: Int = 7, seconds: Double = 1) throws -> [F
     return kinds.flatMap(\.figures) + [Figure(name: "one connection, GET an object p50", samples: alone, unit: "ms")]
 }
 
-/// Connections that stay, each with a user of its own and one request outstanding.
+/// Persistent connections, each with its own user and one request outstanding.
 private final class RESTLoad {
     struct Run {
         let requests: Int
@@ -48,7 +48,7 @@ private final class RESTLoad {
         let times: [Double]
     }
 
-    /// One kind of request, and what was measured of it.
+    /// One kind of request, and its measurements.
     final class Kind {
         let name: String
         let make: (RESTSocket, Int) -> String
@@ -94,8 +94,8 @@ private final class RESTLoad {
             + "content-length: \(body.utf8.count)\r\n\r\n\(body)"
     }
 
-    /// So many requests, or as many as are answered in that time, over the first sockets.
-    /// - Parameter make: the next request of a socket, from a number that rises.
+    /// Runs a number of requests, or as many as are answered in a time, over the first sockets.
+    /// - Parameter make: makes the next request of a socket from an increasing number.
     func run(
         requests: Int = .max, seconds: Double = 1_000, sockets most: Int = .max, _ make: (RESTSocket, Int) -> String
     ) throws -> Run {
@@ -134,7 +134,7 @@ private final class RESTSocket {
     let token: String
     private(set) var sentAt: UInt64 = 0
     private var answer: [UInt8] = []
-    /// Bytes of the answer at hand, once its head is there.
+    /// Bytes of the current answer, once its head has arrived.
     private var length: Int?
     private var chunk: [UInt8] = .init(repeating: 0, count: 256 << 10)
 
@@ -151,8 +151,8 @@ private final class RESTSocket {
         guard write(descriptor, bytes, bytes.count) == bytes.count else { throw BenchError("a request was not sent") }
     }
 
-    /// - Returns: whether the answer is whole.
-    /// - Throws: when it is no success.
+    /// - Returns: whether the answer is complete.
+    /// - Throws: if it is not a success.
     func receive() throws -> Bool {
         let got: Int = read(descriptor, &chunk, chunk.count)
         guard got > 0 else { throw BenchError("the server closed a connection") }

@@ -4,9 +4,9 @@ import ThicketProtocol
 import ThicketSQLite
 import ThicketServer
 
-/// From the start of the program to readiness and to the first acknowledged change, in a store of `count` objects: after a
-/// clean stop, after SIGKILL under load, and after SIGKILL with a log that a reader has kept from beginning anew. Goal: 200
-/// ms, of the slowest too.
+/// From the start of the program to readiness and to the first acknowledged change, in a store of `count` objects:
+/// after a clean stop, after SIGKILL under load, and after SIGKILL with a log that a reader has kept from restarting.
+/// Goal: 200 ms, also for the slowest.
 func restart(objects count: Int) throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: 1)
     _ = try fillBucket(server, count: count)
@@ -44,8 +44,8 @@ private func longLogs(_ server: BenchServer) throws -> [Figure] {
         + summary("held read, SIGKILL", starts)
 }
 
-/// A read that stays open keeps the log from beginning anew, as a backup of a large store does. It ends with the server: while
-/// anybody has the store open the log's index stays, and the next server reads nothing of the log.
+/// A read that stays open keeps the log from restarting, as a backup of a large store does. It ends with the server:
+/// while any process has the store open, the log's index stays, and the next server reads nothing of the log.
 /// - Returns: bytes of the log.
 private func killWithLongLog(_ server: BenchServer, _ prefix: String) throws -> Int {
     try server.process.start()
@@ -54,13 +54,13 @@ private func killWithLongLog(_ server: BenchServer, _ prefix: String) throws -> 
         try held.begin(.deferred)
         _ = try held.integer("SELECT count(*) FROM bucket")
         try load(server, changes: 60_000, prefix: prefix, killing: true)
-        // Until here it is open, and from here on it is not.
+        // The read is open until here.
         withExtendedLifetime(held) { held.rollback() }
     }
     return fileBytes(server.process.folder + "/thicket.db-wal")
 }
 
-/// Longest that a start may take, ms.
+/// Longest time of a start, ms.
 private let goal: Figure.Goal = .atMost(200)
 
 private func summary(_ name: String, _ starts: [(ready: Double, acknowledged: Double)]) -> [Figure] {
@@ -75,10 +75,11 @@ private func summary(_ name: String, _ starts: [(ready: Double, acknowledged: Do
     ]
 }
 
-/// Longest wait for a server to say that it is ready.
+/// Longest wait for a server to report that it is ready.
 private let readySeconds: Double = 30
 
-/// Starts the server; seconds until it says that it is ready, and until a change to the large bucket is acknowledged.
+/// Starts the server; seconds until it reports that it is ready, and until a change to the large bucket is
+/// acknowledged.
 private func timedStart(_ server: BenchServer, change: String) throws -> (ready: Double, acknowledged: Double) {
     let begin: UInt64 = nanoseconds()
     try server.process.start()
@@ -93,7 +94,7 @@ private func timedStart(_ server: BenchServer, change: String) throws -> (ready:
 }
 
 /// Edits of objects in the large bucket, 256 in flight.
-/// - Parameter killing: kills the server when so many are acknowledged and as many as ever are on their way.
+/// - Parameter killing: kills the server when that many are acknowledged and as many as usual are in flight.
 private func load(_ server: BenchServer, changes: Int, prefix: String, killing: Bool = false) throws {
     let loop: LoadLoop = LoadLoop()
     let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
@@ -127,7 +128,7 @@ private func fileBytes(_ path: String) -> Int {
     return stat(path, &info) == 0 ? Int(info.st_size) : 0
 }
 
-/// Status of a GET over a connection of its own; 0 when there was no answer.
+/// Status of a GET over a new connection; 0 without an answer.
 private func httpStatus(_ port: UInt16, _ path: String) throws -> Int {
     let file: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(file) }
@@ -149,8 +150,8 @@ private func httpStatus(_ port: UInt16, _ path: String) throws -> Int {
     return Int(String(decoding: answer[9..<12], as: UTF8.self)) ?? 0
 }
 
-/// The first change in a bucket that is not in memory, with `count` changes behind it: what the shard's thread does before
-/// it can decide, while the ccids are all in the log (as after an upgrade) and when the keeper has settled them.
+/// The first change in a bucket that is not in memory, with `count` earlier changes: the work of the shard's thread
+/// before it can decide, while all ccids are in the log (as after an upgrade) and when maintenance has archived them.
 func coldBucket(changes count: Int) throws -> [Figure] {
     var template: [CChar] = Array("/tmp/thicket-cold-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw BenchError("no temporary folder") }
@@ -187,7 +188,7 @@ func coldBucket(changes count: Int) throws -> [Figure] {
         }
         return (times[0], times[1])
     }
-    let walked: (first: Double, second: Double) = try coldStart("walked")
+    let unarchived: (first: Double, second: Double) = try coldStart("walked")
     let maintenance: any StoreMaintenance = try store.makeMaintenance(RetentionSettings())
     var slowest: Double = 0
     let begin: UInt64 = nanoseconds()
@@ -197,13 +198,13 @@ func coldBucket(changes count: Int) throws -> [Figure] {
         slowest = max(slowest, Double(nanoseconds() - start) / 1e6)
     }
     let settling: Double = Double(nanoseconds() - begin) / 1e9
-    let settled: [(first: Double, second: Double)] = try (0..<5).map { try coldStart("settled\($0)") }
+    let archived: [(first: Double, second: Double)] = try (0..<5).map { try coldStart("settled\($0)") }
     return [
         Figure(name: "changes in the bucket", value: Double(count), unit: ""),
-        Figure(name: "first change, nothing settled", value: walked.first, unit: "ms"),
-        Figure(name: "first change, median of 5", value: quantile(settled.map(\.first).sorted(), 0.5), unit: "ms"),
-        Figure(name: "first change, slowest", value: settled.map(\.first).max() ?? 0, unit: "ms"),
-        Figure(name: "second change, slowest", value: settled.map(\.second).max() ?? 0, unit: "ms"),
+        Figure(name: "first change, nothing settled", value: unarchived.first, unit: "ms"),
+        Figure(name: "first change, median of 5", value: quantile(archived.map(\.first).sorted(), 0.5), unit: "ms"),
+        Figure(name: "first change, slowest", value: archived.map(\.first).max() ?? 0, unit: "ms"),
+        Figure(name: "second change, slowest", value: archived.map(\.second).max() ?? 0, unit: "ms"),
         Figure(name: "settling everything, and other background work", value: settling, unit: "s"),
         Figure(name: "largest piece of it on the shard's thread", value: slowest, unit: "ms"),
     ]

@@ -2,10 +2,11 @@ import Glibc
 import ThicketProtocol
 import ThicketServer
 
-/// What the rows of a change cost, in the bare loop of `store`: all of them in each group, and the log's alone, with the heads
-/// of objects and buckets written once for many groups; and in the store itself, which writes the heads of objects late (0008).
+/// The cost of a change's rows, in the bare loop of `store`: all rows in each group, and the log's alone, with the
+/// heads of objects and buckets written once for many groups; and in the store itself, which has write-behind heads
+/// (0008).
 ///
-/// The second is no store that could be opened again as it is: it is the most that late heads could gain (0008).
+/// The second could not be opened again as a store: it is the most that write-behind heads could gain (0008).
 func rowCosts() throws -> [Figure] {
     var figures: [Figure] = []
     for load: RowLoad in RowLoad.all {
@@ -29,7 +30,7 @@ func rowCosts() throws -> [Figure] {
     return figures
 }
 
-/// Changes as some users make them, written by the bare loop.
+/// Typical changes of users, written by the bare loop.
 private struct RowLoad {
     enum Heads: String, CaseIterable {
         case current = "all rows"
@@ -40,7 +41,7 @@ private struct RowLoad {
     struct Cost {
         /// Microseconds of the thread, the kernel's part included.
         let processor: Double
-        /// A second.
+        /// Changes per second.
         let rate: Double
     }
 
@@ -60,7 +61,7 @@ private struct RowLoad {
         ]
     }
 
-    /// All changes into a fresh file.
+    /// Writes all changes into a fresh file.
     func cost(group: Int, _ heads: Heads, seed: UInt64) throws -> Cost {
         let folder: TemporaryFolder = try .init()
         let store: SQLiteStore = try .init(path: folder.path + "/thicket.db", settings: StoreSettings(ServerLimits()))
@@ -90,7 +91,7 @@ private struct RowLoad {
     }
 }
 
-/// The newest heads of groups whose log is written already.
+/// The newest heads of groups whose log rows are already written.
 struct WriteBehindHeads {
     private(set) var changes: Int = 0
     private var entities: [Place: WriteBatch.EntityWrite] = [:]
@@ -111,7 +112,7 @@ struct WriteBehindHeads {
         isNew.formUnion(batch.newBuckets)
     }
 
-    /// All of them, in the order in which their tables keep them.
+    /// Removes and returns all heads, in the order of their tables.
     mutating func take() -> (entities: [WriteBatch.EntityWrite], buckets: [BucketRecord], isNew: Set<BucketRow>) {
         defer { self = .init() }
         return (

@@ -1,7 +1,7 @@
 import Glibc
 import ThicketProtocol
 
-/// A socket for each of these users, on channel 0 of its bucket.
+/// Connects a socket for each of these users, on channel 0 of its bucket.
 func connect(
     _ users: Range<Int>, to server: BenchServer, on loop: LoadLoop, bucket: String = "b"
 ) throws -> [LoadSocket] {
@@ -40,7 +40,7 @@ func initialize(_ token: String, client: String, bucket: String, command: String
         + "\"name\":\"\(bucket)\",\"library\":\"bench\",\"version\":\"1\",\"cmd\":\"\(command)\"}"
 }
 
-/// Not a number when there is none, so that no goal is met by nothing.
+/// Not a number without values, so that an empty list meets no goal.
 func quantile(_ sorted: [Double], _ share: Double) -> Double {
     sorted.isEmpty ? .nan : sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))]
 }
@@ -53,8 +53,8 @@ func contains(_ bytes: UnsafeRawBufferPointer, _ text: StaticString) -> Bool {
     }
 }
 
-/// Median seconds of appending 280 bytes × `group` and `fdatasync` on the disk that the server uses, and changes a second:
-/// the floor of any durable server here.
+/// Median seconds of appending 280 bytes × `group` and `fdatasync` on the disk that the server uses, and changes per
+/// second: the floor of any durable server here.
 func rawAppend(group: Int, rounds: Int) throws -> (medianSeconds: Double, perSecond: Double) {
     var template: [CChar] = Array("/tmp/thicket-floor-XXXXXX".utf8CString)
     let file: Int32 = mkstemp(&template)
@@ -76,36 +76,36 @@ func rawAppend(group: Int, rounds: Int) throws -> (medianSeconds: Double, perSec
     return (quantile(times, 0.5), Double(group * rounds) / times.reduce(0, +))
 }
 
-/// A change of an object of 240 bytes: the first makes it, the others replace one of its fields.
+/// A change of an object of 240 bytes: the first creates it, the others replace one of its fields.
 func change(of key: String, ccid: String, number: Int, version: Int) -> String {
     let source: String = version == 0 ? "" : "\"sv\":\(version),"
     return "0:c:{\"id\":\"\(key)\",\"o\":\"M\",\(source)\"v\":\(diffText(number: number, version: version)),"
         + "\"ccid\":\"\(ccid)\"}"
 }
 
-/// The difference that such a change carries.
+/// The difference in such a change.
 func diffText(number: Int, version: Int) -> String {
     if version > 0 { return "{\"n\":{\"o\":\"r\",\"v\":\(number)}}" }
     return "{\"text\":{\"o\":\"+\",\"v\":\"\(String(repeating: "x", count: 200))\"},\"n\":{\"o\":\"+\",\"v\":-1}}"
 }
 
-/// 64 sockets of 64 users, one change outstanding each: durable changes a second and the time to the acknowledgement.
+/// 64 sockets of 64 users, one change outstanding each: durable changes per second and the time to the acknowledgement.
 ///
-/// Floor, in turns with it: the store's statements in a bare loop, in groups of as many changes with as many bytes, on
-/// as many buckets of one object, with the settings of a server.
+/// Floor, alternating with it: the store's statements in a bare loop, in groups of as many changes with as many bytes,
+/// on as many buckets of one object, with the settings of a server.
 func changes(seconds: Double, sockets count: Int, rounds: Int = 7) throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: count)
     let load: SocketLoad = try SocketLoad(server, count: count) { socket, number in
         change(of: "object-number-0", ccid: hexID(socket, number), number: number, version: number)
     }
-    // Each object is there, and in memory.
+    // Each object exists and is in memory.
     _ = try load.run(changes: 20 * count)
     let shape: StoreWork.Shape = .init(
         buckets: count, objects: 1, diff: Array(diffText(number: 1_000, version: 1).utf8), bodyBytes: 240)
     func floor(_ round: Int) throws -> Double {
         try storeRate(shape, group: count, groups: 150, seed: UInt64(round), isBare: true)
     }
-    // The floor of `store`, whose buckets are many: nobody's load, but the one that the goal names.
+    // The floor of `store`, with many buckets: not a real load, but the one that the goal names.
     func storeFloor(_ round: Int) throws -> Double {
         try storeRate(group: count, groups: 150, seed: UInt64(round), isBare: true)
     }
@@ -143,7 +143,7 @@ func changes(seconds: Double, sockets count: Int, rounds: Int = 7) throws -> [Fi
     ]
 }
 
-/// What `THICKET_BENCH_SOCKETS` says; 64 without it.
+/// The value of `THICKET_BENCH_SOCKETS`; 64 without it.
 func socketsOfChanges() throws -> Int {
     guard let text: UnsafeMutablePointer<CChar> = getenv("THICKET_BENCH_SOCKETS") else { return 64 }
     guard let count: Int = Int(String(cString: text)), 1...1_000 ~= count else {
@@ -190,7 +190,7 @@ func fanout(receivers: Int, rounds: Int) throws -> [Figure] {
     ]
 }
 
-/// Memory of the server for each connection with one authorised channel: the slope between two counts.
+/// Memory of the server per connection with one authorised channel: the slope between two counts.
 func idle(from few: Int, to many: Int) throws -> [Figure] {
     let users: Int = 100
     let server: BenchServer = try BenchServer(users: users)

@@ -6,24 +6,24 @@ import ThicketProtocol
 import ThicketReplay
 import ThicketSealed
 
-/// Sealed buckets beside open ones, by the same client on the same server: what a typed character takes on the wire, how
-/// long it is on its way to other screens, and what it takes to open many objects.
+/// Sealed buckets beside open ones, by the same client on the same server: the bytes of a typed character on the wire,
+/// its time to other screens, and the cost of opening many objects.
 func sealedBuckets() async throws -> [Figure] {
     var figures: [Figure] = []
-    // For a profile: one part alone.
-    if let objects: Int = number("THICKET_SEALED_WALK") { return try firstWalks(objects: objects, bytes: 1_000) }
+    // One part alone, for a profile.
+    if let objects: Int = number("THICKET_SEALED_WALK") { return try firstScans(objects: objects, bytes: 1_000) }
     if number("THICKET_SEALED_OPENING") != nil { return try await openingMany(objects: 10_000, bytes: 1_000) }
     for kilobytes: Int in [1, 32, 256] { figures += try await characterBytes(objectBytes: kilobytes << 10) }
     figures += try await manyTypists(devices: 8, changesPerSecond: 10, seconds: 10)
     figures += try await openingMany(objects: 10_000, bytes: 1_000)
-    figures += try firstWalks(objects: 10_000, bytes: 1_000)
+    figures += try firstScans(objects: 10_000, bytes: 1_000)
     return figures
 }
 
 /// The number in a variable of the environment.
 private func number(_ variable: String) -> Int? { getenv(variable).flatMap { Int(String(cString: $0)) } }
 
-/// A session on a server of a benchmark, and its bucket, open or sealed.
+/// A session on a benchmark's server, and its bucket, open or sealed.
 private struct Desk {
     let session: Session
     let bucket: Bucket
@@ -52,7 +52,7 @@ private func label(_ isSealed: Bool) -> String { isSealed ? "sealed" : "open" }
 
 // MARK: Bytes
 
-/// One person types 200 characters, each a change of its own; bytes of messages, without the frames around them.
+/// One user types 200 characters, each as a separate change; bytes of messages, without the frames around them.
 private func characterBytes(objectBytes: Int) async throws -> [Figure] {
     var figures: [Figure] = []
     for isSealed: Bool in [false, true] {
@@ -88,7 +88,7 @@ private func characterBytes(objectBytes: Int) async throws -> [Figure] {
 
 // MARK: Many at once
 
-/// Devices that type into one object, each at its own pace; from the key to every other screen.
+/// Devices that type into one object, each at its own pace; time from a key press to every other screen.
 private func manyTypists(devices: Int, changesPerSecond: Int, seconds: Int) async throws -> [Figure] {
     var figures: [Figure] = []
     var last: [Bool: Double] = [:]
@@ -120,7 +120,7 @@ private func manyTypists(devices: Int, changesPerSecond: Int, seconds: Int) asyn
     return figures
 }
 
-/// Devices on one object: each has a counter beside the text, so that a screen tells which keys it shows.
+/// Devices on one object: each has a counter beside the text, so that a screen shows which keys have arrived.
 private final class TypingRoom: Sendable {
     private struct State {
         /// Nanoseconds at which device d pressed its key n.
@@ -160,7 +160,7 @@ private final class TypingRoom: Sendable {
         }
     }
 
-    /// - Returns: milliseconds from each key to each other screen, and how often something did not fit.
+    /// - Returns: milliseconds from each key press to each other screen, and how often something did not fit.
     func type(_ rate: Int, seconds: Int) async throws -> ([Double], Int) {
         let screens: [Task<Void, Never>] = desks.indices.map { (screen: Int) in Task { await self.look(screen) } }
         try await withThrowingTaskGroup { group in
@@ -202,7 +202,7 @@ private final class TypingRoom: Sendable {
         }
     }
 
-    /// Notes what a screen shows for the first time.
+    /// Records the keys that a screen shows for the first time.
     private func look(_ screen: Int) async {
         for await event: BucketEvent in await desks[screen].bucket.changes {
             switch event {

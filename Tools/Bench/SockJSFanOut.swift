@@ -27,7 +27,7 @@ func sockJSFanOut(receivers: Int, rounds: Int) throws -> [Figure] {
     ]
 }
 
-/// A writer on a WebSocket, and readers of SockJS streams that count the changes which reach them.
+/// A writer on a WebSocket, and readers of SockJS streams that count the changes that reach them.
 private final class StreamLoad {
     let writer: LoadSocket
     private let poll: Int32 = epoll_create1(0)
@@ -38,7 +38,7 @@ private final class StreamLoad {
     /// One response without an end.
     private final class Stream {
         let descriptor: Int32
-        /// The end of what was read, in which a word may be cut.
+        /// The end of the bytes read, in which a word may be cut.
         var tail: [UInt8] = []
 
         init(_ descriptor: Int32) { self.descriptor = descriptor }
@@ -77,7 +77,7 @@ private final class StreamLoad {
         scratch.deallocate()
     }
 
-    /// Waits until one more change has reached everybody.
+    /// Waits until one more change has reached all readers.
     func awaitAll() throws {
         var missing: Int = streams.count
         var events: [epoll_event] = .init(repeating: epoll_event(), count: 512)

@@ -1,12 +1,11 @@
 import Glibc
 import ThicketProtocol
 
-/// Sockets of one user each, every one with as many changes under way as `depth` says: when one is answered, the next
-/// goes out.
+/// Sockets of one user each, every one with `depth` changes in flight: when one is answered, the next is sent.
 final class SocketLoad {
-    /// What one stretch came to.
+    /// The result of one run.
     struct Run {
-        /// From a change's sending to its acknowledgement, ascending, ms. Only with one change under way a socket.
+        /// From a change's sending to its acknowledgement, ascending, ms. Only with one change in flight per socket.
         var times: [Double] = []
         var changes: Int = 0
         var seconds: Double = 0
@@ -23,7 +22,7 @@ final class SocketLoad {
     private var sent: [Int]
 
     /// - Parameters:
-    ///   - count: as many users the server must have.
+    ///   - count: of sockets; the server must have as many users.
     ///   - message: the socket's change of that number, counted from 0.
     init(
         _ server: BenchServer, count: Int, depth: Int = 1, bucket: String = "b", client: String = "bench",
@@ -40,21 +39,21 @@ final class SocketLoad {
         try authorize(sockets, on: loop, server: server, bucket: bucket, client: client)
     }
 
-    /// Sends for so long, and waits for what is under way.
+    /// Sends for a time, and waits for the changes in flight.
     func run(seconds: Double) throws -> Run {
         let end: UInt64 = nanoseconds() + UInt64(seconds * 1e9)
         return try run { _ in nanoseconds() < end }
     }
 
-    /// Sends so many.
+    /// Sends a number of changes.
     func run(changes: Int) throws -> Run { try run { $0 < changes } }
 
-    private func run(while goesOn: (_ sent: Int) -> Bool) throws -> Run {
+    private func run(while continues: (_ sent: Int) -> Bool) throws -> Run {
         var run: Run = .init()
         var (total, refused): (Int, Int) = (0, 0)
         let start: UInt64 = nanoseconds()
         func next(_ socket: LoadSocket) {
-            guard goesOn(total) else { return }
+            guard continues(total) else { return }
             socket.sentAt = nanoseconds()
             socket.send(message(socket.number, sent[socket.number]))
             sent[socket.number] += 1

@@ -3,7 +3,7 @@ import ThicketProtocol
 import ThicketSQLite
 import ThicketServer
 
-/// The statements of the writer without anything around them: one connection, one transaction a group.
+/// The writer's statements alone: one connection, one transaction per group.
 struct BareLoop {
     private let database: Database
     private let change: Statement
@@ -11,7 +11,7 @@ struct BareLoop {
     private let bucket: Statement
     private let head: Statement
 
-    /// - Parameter store: has made the file, and says how it is treated.
+    /// - Parameter store: has created the file, and gives its settings.
     init(_ store: SQLiteStore) throws {
         database = try Database(path: store.path, mode: .readWrite)
         try database.execute(
@@ -46,14 +46,14 @@ struct BareLoop {
         try database.commit()
     }
 
-    /// A group's log alone.
+    /// Commits only the log rows of a group.
     func commitLog(_ batch: WriteBatch) throws {
         try database.begin(.immediate)
         try write(batch.changes)
         try database.commit()
     }
 
-    /// What the logs of several groups came to.
+    /// Commits the heads that result from the logs of several groups.
     func commitHeads(_ heads: (entities: [WriteBatch.EntityWrite], buckets: [BucketRecord], isNew: Set<BucketRow>))
         throws
     {
@@ -94,7 +94,7 @@ struct BareLoop {
     private static let changeID: [UInt8] = .init(repeating: 7, count: 16)
 }
 
-/// Changes a second of writer and bare loop at several group sizes, turn and turn about, each on a fresh file.
+/// Changes per second of writer and bare loop at several group sizes, alternating, each on a fresh file.
 func storeRates() throws -> [Figure] {
     var figures: [Figure] = []
     for (group, groups): (Int, Int) in [(1, 1_000), (10, 400), (100, 150), (1_000, 30)] {
@@ -115,7 +115,7 @@ func storeRates() throws -> [Figure] {
     return figures
 }
 
-/// Changes a second into a fresh file, with the settings of a server.
+/// Changes per second into a fresh file, with the settings of a server.
 func storeRate(
     _ shape: StoreWork.Shape = .usual, group: Int, groups: Int, seed: UInt64, isBare: Bool
 ) throws -> Double {
@@ -130,27 +130,27 @@ func storeRate(
         try bare?.commit(batch)
         try writer?.commit(batch)
     }
-    // What the store writes late (0008) is paid for, too: the floor has written it with each group.
+    // The write-behind heads of the store (0008) count, too: the floor has written them with each group.
     if let writer: any StoreWriter { try writeWriteBehindHeads(of: store, writer) }
     let seconds: Double = Double(nanoseconds() - start) / 1e9
     try expectChanges(group * groups, in: store.path)
     return Double(group * groups) / seconds
 }
 
-/// Has the heads that are not in their table yet written, as the background does when nothing changes.
+/// Writes the heads that are not in their table yet, as the background does when nothing changes.
 func writeWriteBehindHeads(of store: SQLiteStore, _ writer: any StoreWriter) throws {
     var rest: MaintenanceBatch = .init()
     rest.headsMax = 8_192
     while store.writeBehindHeadCount > 0 { _ = try writer.apply(rest) }
 }
 
-/// What was timed must be in the file.
+/// Checks that the timed changes are in the file.
 func expectChanges(_ count: Int, in path: String, table: String = "chg") throws {
     let found: Int64 = try Database(path: path, mode: .readOnly).integer("SELECT count(*) FROM \(table)") ?? 0
     guard found == Int64(count) else { throw BenchError("the file has \(found) changes of \(count)") }
 }
 
-/// A folder in `/tmp` that goes with its last owner, and the files in it.
+/// A folder in `/tmp` that is removed, with its files, when its last owner is released.
 final class TemporaryFolder {
     let path: String
 
@@ -161,7 +161,7 @@ final class TemporaryFolder {
     }
 
     deinit {
-        // Nobody is left to tell when this fails.
+        // A failure cannot be reported here.
         _ = try? shell("rm -rf '\(path)'")
     }
 }

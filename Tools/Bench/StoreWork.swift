@@ -3,12 +3,12 @@ import ThicketProtocol
 import ThicketServer
 
 /// Groups of changes as the store's writer gets them: random objects of random buckets, each change one small
-/// difference, with whole bodies where the server's rule asks for them.
+/// difference, with whole bodies where the server's rule requires them.
 struct StoreWork {
-    /// What is written, and over how much it is spread.
+    /// The sizes of changes, and the number of objects over which they are spread.
     struct Shape: Sendable {
         let buckets: Int
-        /// In each bucket.
+        /// Objects in each bucket.
         let objects: Int
         let diff: [UInt8]
         let bodyBytes: Int
@@ -63,7 +63,7 @@ struct StoreWork {
         body = Array("{\"text\":\"\(String(repeating: "x", count: max(shape.bodyBytes - 11, 0)))\"}".utf8)
     }
 
-    /// Groups that make every object once.
+    /// Groups that create every object once.
     mutating func filling() throws -> [WriteBatch] {
         let creation: [UInt8] =
             Array("{\"text\":{\"o\":\"+\",\"v\":".utf8) + body.dropFirst(8).dropLast() + Array("}}".utf8)
@@ -75,7 +75,7 @@ struct StoreWork {
             for place: Int in first..<min(first + size, places.count) { try add(place, creation, to: &batch) }
             groups.append(batch)
         }
-        // As after a long time: every object somewhere between two whole bodies.
+        // The state after a long time: every object is somewhere between two whole bodies.
         let period: Int = max(16, shape.bodyBytes / shape.diff.count)
         for place: Int in places.indices {
             places[place].diffs = next(period)

@@ -2,9 +2,9 @@ import Glibc
 import ThicketProtocol
 import ThicketServer
 
-/// TLS of the server beside `openssl s_server`, driven by `openssl s_time` in turns, with the same keys: full handshakes a
-/// second and what they cost. Then what a ticket saves, what an idle connection takes, what encrypting costs a large
-/// response, and how long a user waits while others do nothing but shake hands.
+/// TLS of the server beside `openssl s_server`, driven alternately by `openssl s_time`, with the same keys: full
+/// handshakes per second and their cost. Then the saving by a ticket, the memory of an idle connection, the cost of
+/// encrypting a large response, and a user's waiting time during a flood of handshakes.
 func tls(rounds: Int = 5, seconds: Int = 2) throws -> [Figure] {
     guard access(TLSPeer.program, X_OK) == 0 else {
         throw BenchError("the command openssl is missing: apt install openssl")
@@ -53,7 +53,7 @@ private func tickets(_ target: TLSTarget, rounds: Int = 5, count: Int = 300) thr
     ]
 }
 
-/// What a WebSocket takes that has said nothing for a while.
+/// The memory of a WebSocket that has been idle for a while.
 private func idle(_ target: TLSTarget, few: Int = 500, many: Int = 2_500) throws -> [Figure] {
     var open: [TLSLine] = []
     func fill(_ count: Int) throws -> Double {
@@ -75,7 +75,7 @@ private func idle(_ target: TLSTarget, few: Int = 500, many: Int = 2_500) throws
     ]
 }
 
-/// A response of some 100 KB again and again over one connection: bytes a second of the server's CPU.
+/// A response of some 100 KB repeatedly over one connection: bytes per second of the server's CPU.
 private func bulk(_ target: TLSTarget, rounds: Int = 5, count: Int = 1_000) throws -> [Figure] {
     let plain: TLSTarget = try .init(nil)
     var (secure, open): ([Double], [Double]) = ([], [])

@@ -2,7 +2,7 @@ import Glibc
 import ThicketNet
 import ThicketServer
 
-/// `openssl s_server` with the certificate of a server of ours, and `openssl s_time`, which drives both.
+/// `openssl s_server` with the certificate of one of our servers, and `openssl s_time`, which drives both.
 final class TLSPeer {
     static let program: String = "/usr/bin/openssl"
 
@@ -14,7 +14,7 @@ final class TLSPeer {
 
     struct Run {
         let perSecond: Double
-        /// Of the server, a connection.
+        /// The server's CPU time per connection.
         let cpuMicroseconds: Double
     }
 
@@ -54,7 +54,7 @@ final class TLSPeer {
         return files
     }
 
-    /// Full handshakes, one after another, for so many seconds.
+    /// Full handshakes, one after another, for a number of seconds.
     func time(_ port: UInt16, _ server: pid_t?, _ seconds: Int) throws -> Run {
         let before: Double = Self.cpuSeconds(server)
         let start: UInt64 = nanoseconds()
@@ -70,7 +70,7 @@ final class TLSPeer {
         return Run(perSecond: count / elapsed, cpuMicroseconds: (Self.cpuSeconds(server) - before) / count * 1e6)
     }
 
-    /// Programs that shake hands without end, in the class that any other thread displaces.
+    /// Programs that shake hands without end, in the scheduling class that any other thread displaces.
     final class Flood {
         private var processes: [pid_t] = []
 
@@ -133,7 +133,7 @@ final class TLSPeer {
         return (process, ends[0])
     }
 
-    /// What a program said, when it has ended.
+    /// The output of a program after its end.
     static func text(_ run: (process: pid_t, output: Int32)) throws -> String {
         defer { close(run.output) }
         var bytes: [UInt8] = []

@@ -3,7 +3,7 @@ import ThicketNet
 import ThicketProtocol
 import ThicketServer
 
-/// A server of ours with a certificate, and ways to use it.
+/// One of our servers with a certificate, and functions that use it.
 final class TLSTarget {
     let server: BenchServer
     let files: TLSFiles?
@@ -27,7 +27,7 @@ final class TLSTarget {
         rmdir(String(files.key.dropLast("/key.pem".count)))
     }
 
-    /// A connection that has shaken hands.
+    /// A connection after its handshake.
     func line(_ ticket: TLSClientSocket.Ticket? = nil) throws -> TLSLine {
         try TLSLine(server.process.port, files == nil ? nil : context, ticket)
     }
@@ -67,7 +67,7 @@ final class TLSTarget {
     }
 }
 
-/// One connection that blocks, over TLS or plain.
+/// One blocking connection, over TLS or plain.
 final class TLSLine {
     private let descriptor: Int32
     private let tls: TLSClientSocket?
@@ -107,7 +107,7 @@ final class TLSLine {
         unread += chunk[..<count]
     }
 
-    /// The head of the next answer, and bytes of its body; the body stays unread.
+    /// The head of the next answer, and the length of its body, which stays unread.
     private func head(_ request: String) throws -> (status: String, length: Int) {
         try send(Array(request.utf8))
         let mark: [UInt8] = [13, 10, 13, 10]
@@ -125,7 +125,7 @@ final class TLSLine {
         }
     }
 
-    /// One request; gives the bytes of its answer's body.
+    /// Sends one request; returns the number of bytes of its answer's body.
     func get(_ path: String) throws -> Int { try text(path).utf8.count }
 
     func text(_ path: String) throws -> String {

@@ -4,11 +4,11 @@ import ThicketCrypto
 import ThicketPlatform
 import ThicketProtocol
 
-/// Tokens of partners, verified on one core from the API key to the clock, beside the HMAC-SHA-512 without which there is no
-/// such thing. What a request does besides is not in it: the look whether the token was signed out, the count of
-/// attempts, and the note of the device.
+/// Tokens of partners, verified on one core from the API key to the clock, beside the HMAC-SHA-512 that any
+/// verification needs. Not included is the rest of a request: the check whether the token was signed out, the count of
+/// attempts, and the record of the device.
 ///
-/// The token is one of a login, some 300 bytes; the partner has one live auth key, and 1,000 users. CPU time of one thread.
+/// The token is a login's, some 300 bytes; the partner has one live auth key, and 1,000 users. CPU time of one thread.
 func tokens(rounds: Int = 15) throws -> [Figure] {
     let house: TokenHouse = .init(users: 1_000)
     let signed: [ArraySlice<UInt8>] = house.tokens.map { $0[..<($0.lastIndex(of: UInt8(ascii: ".")) ?? 0)] }
@@ -49,7 +49,8 @@ func tokens(rounds: Int = 15) throws -> [Figure] {
     ]
 }
 
-/// The first byte of the code, by the one call that OpenSSL has for it. Our own HMAC keeps half of the work and is no floor.
+/// The first byte of the code, by OpenSSL's single call for it. Our own HMAC caches half of the work and is not a
+/// floor.
 private func bareHMAC(_ key: [UInt8], _ message: ArraySlice<UInt8>) -> UInt8 {
     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 64) { code in
         message.withUnsafeBytes { message in
@@ -62,7 +63,7 @@ private func bareHMAC(_ key: [UInt8], _ message: ArraySlice<UInt8>) -> UInt8 {
     }
 }
 
-/// Calls a second of CPU time, over a tenth of a second.
+/// Calls per second of CPU time, over a tenth of a second.
 private func perSecond(_ body: (Int) -> Int) -> Double {
     var (count, sum): (Int, Int) = (0, 0)
     let start: UInt64 = cpuNanoseconds()
@@ -78,7 +79,7 @@ private func perSecond(_ body: (Int) -> Int) -> Double {
     return Double(count) / Double(now - start) * 1e9
 }
 
-/// A partner with users, in memory, and a good token of each.
+/// A partner with users, in memory, and a valid token of each.
 private struct TokenHouse {
     let key: [UInt8] = Array(Base64.encode(RandomBytes.make(64)).utf8)
     private(set) var tokens: [[UInt8]] = []
@@ -105,8 +106,8 @@ private struct TokenHouse {
         }
     }
 
-    /// Every step of docs/AUTH.md, as a request with this token would go through them.
-    /// - Returns: whose it is.
+    /// Every step of docs/AUTH.md, as for a request with this token.
+    /// - Returns: the token's user.
     func verify(_ place: Int) throws -> String {
         let partner: Partner? = partners[nameKey.code(of: Array(apiKey.utf8))]
         let claims: TokenClaims = try verifier.read(

@@ -1,7 +1,7 @@
 import Glibc
 import ThicketReplay
 
-/// Recorded typing sessions, whole, one change an edit, through real clients with SQLite stores.
+/// Whole recorded typing sessions, one change per edit, through real clients with SQLite stores.
 ///
 /// The sessions are third-party data, found through `THICKET_VECTORS` (default `../shared/vectors`).
 func traces() async throws -> [Figure] {

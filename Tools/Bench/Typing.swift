@@ -3,12 +3,12 @@ import ThicketClient
 import ThicketProtocol
 import ThicketReplay
 
-/// A paper of 105 KB typed key by key (259,778 edits, a recorded session), one change an edit through one client with a
-/// store in a file: what an edit costs client and server at the beginning, in the middle and at the end.
+/// A paper of 105 KB typed key by key (259,778 edits, a recorded session), one change per edit through one client with
+/// a store in a file: the cost of an edit to client and server at the beginning, in the middle and at the end.
 ///
-/// All files of the long run are in memory (`/dev/shm`), so that it takes minutes and every edit is paid in CPU; the last
-/// figures are from the disk. To tell the cost of the document from that of its history, the end is typed once more into
-/// a document that was made at once.
+/// All files of the long run are in memory (`/dev/shm`), so that it lasts minutes and each edit costs only CPU; the
+/// last figures are from the disk. To separate the cost of the document from that of its history, the end is typed once
+/// more into a document that was created in one change.
 ///
 /// `THICKET_BENCH_EDITS` shortens the session. The recording is third-party data, found through `THICKET_VECTORS`.
 func typing() async throws -> [Figure] {
@@ -52,8 +52,8 @@ func typing() async throws -> [Figure] {
     return figures + growth(windows)
 }
 
-/// What an edit may cost with all the history behind it, times what it costs in the same text without; and what it may
-/// write with a text of 100 KiB, times what it writes in one of 7.
+/// The bound for the cost of an edit with all its history, relative to the same text without history; and for the bytes
+/// written with a text of 100 KiB, relative to one of 7.
 private let growthMax: Double = 1.5
 
 private func growth(_ windows: [(name: String, cost: EditCost)]) -> [Figure] {
@@ -70,7 +70,7 @@ private func growth(_ windows: [(name: String, cost: EditCost)]) -> [Figure] {
     ]
 }
 
-/// The same from a disk: what a person at the keyboard waits for.
+/// The same on a disk: the waiting time of a person at the keyboard.
 private func onDisk(_ text: String, _ edits: ArraySlice<TypedEdit>) async throws -> [Figure] {
     let desk: TypingDesk = try await TypingDesk(parent: "/tmp")
     try await desk.make(text: text)
@@ -119,7 +119,7 @@ struct TypedEdits {
     }
 }
 
-/// What a run of edits took.
+/// The cost of a run of edits.
 struct EditCost {
     var edits: Int = 0
     var seconds: Double = 0
@@ -169,7 +169,7 @@ final class TypingDesk {
 
     func close() async throws { await session.close() }
 
-    /// Types the edits, each as a change of its own: the next begins when the server has the one before.
+    /// Types the edits, each as a separate change: the next begins when the server has the one before.
     @discardableResult
     func type(_ edits: ArraySlice<TypedEdit>) async throws -> EditCost {
         var cost: EditCost = EditCost()
@@ -193,7 +193,7 @@ final class TypingDesk {
     }
 }
 
-/// One line now and then of a run that takes minutes.
+/// Prints an occasional line during a run of minutes.
 private func reportProgress(_ done: Int, of count: Int, since start: UInt64) {
     let seconds: Double = Double(nanoseconds() - start) / 1e9
     let left: Double = seconds / Double(done) * Double(count - done)

@@ -1,9 +1,9 @@
 import Glibc
 import ThicketServerProcess
 
-/// From a key press on one machine to the screen of another: a file saved in a folder that `thicket mirror` keeps, until
-/// `thicket watch` has printed it. Three programs: the two and a server, all on this disk. Each save makes the file
-/// another size, as typing does.
+/// From a key press on one machine to the screen of another: from saving a file in a folder that `thicket mirror` keeps
+/// until `thicket watch` has printed it. Three programs: the two and a server, all on this disk. Each save changes the
+/// file's size, as typing does.
 func watchDelay(rounds: Int) throws -> [Figure] {
     let server: BenchServer = try BenchServer(users: 1)
     let folder: String = server.process.folder
@@ -27,7 +27,7 @@ func watchDelay(rounds: Int) throws -> [Figure] {
         try watch.wait(for: "\"pressed\":\(number)", seconds: 60)
         return Double(nanoseconds() - start) / 1e6
     }
-    // The first waits for both programs to be there.
+    // The first press waits for both programs to be ready.
     _ = try press(-1)
     for number: Int in 0..<5 { _ = try press(number) }
     let sync: Double = try rawAppend(group: 1, rounds: 100).medianSeconds
@@ -41,7 +41,7 @@ func watchDelay(rounds: Int) throws -> [Figure] {
     ]
 }
 
-/// A running `thicket`, whose output is read.
+/// A running `thicket` whose output is read.
 private final class Tool {
     private var process: pid_t = 0
     private var output: Int32 = -1

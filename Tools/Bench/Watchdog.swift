@@ -3,31 +3,33 @@ import ThicketPlatform
 import ThicketServer
 import ThicketServerProcess
 
-/// Runs each scenario in a process of its own and ends it, with the servers and generators that it started, when it takes
-/// longer than it said. The scenarios after it run all the same.
+/// Runs each scenario in its own process and ends it, with the servers and generators that it started, if it exceeds
+/// its time limit. The scenarios after it run all the same.
 ///
-/// A scenario waits for sockets and processes in many places; one bound around all of it needs none of them to be right.
+/// A scenario waits for sockets and processes in many places; one bound around all of it does not depend on any of
+/// them.
 enum Watchdog {
     /// How a scenario ended.
     enum End {
         case done
-        /// Something that it needs is not on this machine.
+        /// The machine lacks something that the scenario needs.
         case notMeasured
         case failed
         case givenUp
     }
 
-    /// Set for the process of a scenario: it runs what it is told and watches nothing.
+    /// Set for the process of a scenario: it runs that scenario and watches nothing.
     private static let variable: String = "THICKET_BENCH_SCENARIO"
     /// Status of a scenario's process that lacks something.
     static let notMeasuredStatus: Int32 = 4
-    /// Microseconds between two looks at the process.
+    /// Microseconds between two checks of the process.
     private static let pause: UInt32 = 20_000
 
     /// Whether this is the process of one scenario, or one that such a process started.
     static var isChild: Bool { getenv(variable) != nil }
 
-    /// This program again with one scenario; returns when it has ended, after so many minutes at the latest.
+    /// Runs this program again with one scenario; returns when it has ended, after this number of minutes at the
+    /// latest.
     static func run(_ scenario: String, minutes: Double) -> End {
         let end: UInt64 = nanoseconds() + UInt64(minutes * 60e9)
         guard let child: pid_t = start(scenario) else { return .failed }
@@ -50,7 +52,7 @@ enum Watchdog {
         return status == 0 ? .done : status == notMeasuredStatus << 8 ? .notMeasured : .failed
     }
 
-    /// Ends the process of a scenario, and all that it started, when the one that started it has gone.
+    /// Ends the process of a scenario, and all that it started, when its parent has ended.
     static func endWithParent() {
         let parent: pid_t = getppid()
         _ = OwnThread("parent") {
@@ -74,7 +76,7 @@ enum Watchdog {
         return process
     }
 
-    /// Stops all of them first: what has stopped starts no others.
+    /// Stops all of them first: a stopped process starts no others.
     private static func killTree(of process: pid_t) {
         var stopped: Set<pid_t> = []
         while case let running = Set([process] + descendants(of: process)).subtracting(stopped), !running.isEmpty {
@@ -84,7 +86,7 @@ enum Watchdog {
         for process: pid_t in stopped { kill(process, SIGKILL) }
     }
 
-    /// All processes that this one started, and those that they did.
+    /// All descendants of this process.
     private static func descendants(of process: pid_t) -> [pid_t] {
         var parents: [pid_t: pid_t] = [:]
         for process: pid_t in numbers(in: "/proc") {

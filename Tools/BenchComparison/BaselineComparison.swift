@@ -26,7 +26,7 @@ public struct BaselineComparison: Sendable {
 
         fileprivate var nameWithUnit: String { unit.isEmpty ? name : name + " " + unit }
 
-        /// Now to baseline.
+        /// Ratio of the present value to the baseline.
         public var ratio: Double? {
             guard let baseline, let now, baseline != 0 else { return nil }
             return now / baseline
@@ -38,7 +38,7 @@ public struct BaselineComparison: Sendable {
     public let notRun: [String]
 
     public init(baseline: RecordedRun, now: RecordedRun) {
-        var rows: [Row] = []
+        var rows = [Row]()
         for scenario in now.scenarios {
             let before = baseline.scenarios.first { $0.name == scenario.name }?.figures ?? []
             let repeated = Self.repeatedNames(before).union(Self.repeatedNames(scenario.figures))
@@ -56,7 +56,7 @@ public struct BaselineComparison: Sendable {
 
     public var failures: [Row] { rows.filter(\.isFailure) }
 
-    /// For people: a head, one line for each figure, then what was not run and what failed.
+    /// A table for people: a head, one line for each figure, then the scenarios that were not run and the failures.
     public var table: String {
         let width = max(6, rows.map(\.nameWithUnit.count).max() ?? 0) + 1
         func line(_ cells: [String]) -> String {
@@ -80,7 +80,7 @@ public struct BaselineComparison: Sendable {
 }
 
 extension BaselineComparison.Row {
-    /// At least one of the two figures is there.
+    /// At least one of the two figures must exist.
     fileprivate init(
         _ scenario: String, _ name: String, _ before: RecordedRun.Figure?, _ now: RecordedRun.Figure?
     ) {
@@ -123,7 +123,7 @@ extension BaselineComparison {
         _ figures: [RecordedRun.Figure], _ repeated: Set<String>
     ) -> [(name: String, figure: RecordedRun.Figure)] {
         var owner = ""
-        var counts: [String: Int] = [:]
+        var counts = [String: Int]()
         return figures.map { figure in
             guard repeated.contains(figure.name) else {
                 owner = figure.name

@@ -8,9 +8,9 @@ public struct RecordedRun: Sendable {
     public struct Figure: Sendable {
         public let name: String
         public let unit: String
-        /// nil where the figure was not measured.
+        /// nil if the figure was not measured.
         public let median: Double?
-        /// Lowest and highest of the rounds; equal to the median where they are not known.
+        /// Lowest and highest of the rounds; equal to the median if they are not known.
         public let spread: ClosedRange<Double>
         /// "≤ 1.500", as printed.
         public let goal: String?
@@ -31,7 +31,7 @@ public struct RecordedRun: Sendable {
     public let date: String
     public let scenarios: [Scenario]
 
-    /// - Throws: `Unreadable` where the text holds no scenario with figures.
+    /// - Throws: `Unreadable` if the text holds no scenario with figures.
     public init(parsing text: [UInt8]) throws(Unreadable) {
         let whole = try? JSONValue(parsing: text).objectValue
         let lines = text.split(separator: UInt8(ascii: "\n")).filter { $0.first == UInt8(ascii: "{") }

@@ -1,4 +1,4 @@
-// thicket-crash: the crash test, as long as one likes; `./dev soak --crash N` runs it on a release build.
+// thicket-crash: the crash test, for any duration; `./dev soak --crash N` runs it on a release build.
 import Glibc
 import ThicketCommandLine
 import ThicketProcesses
@@ -28,7 +28,7 @@ let program: Program = .init(
             ]),
     ])
 
-/// Writes what was found, and the verdict.
+/// Writes the findings and the verdict.
 func verdict(_ summary: String, _ faults: [String], isClean: Bool) -> Bool {
     for fault: String in faults.prefix(20) { Terminal.write("FAULT \(fault)\n") }
     Terminal.write(summary + (isClean ? ": passed\n" : ": FAILED\n"))

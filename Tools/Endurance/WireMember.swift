@@ -2,8 +2,8 @@ import ThicketProcesses
 import ThicketProtocol
 import ThicketTestSupport
 
-/// A client as the older libraries are, over a plain socket: it walks the index, goes on from the changes, sends one
-/// change of an object at a time and sends it again, as it was, after a connection is lost.
+/// A client like the older libraries, over a plain socket: it scans the index, continues from the changes, sends one
+/// change of an object at a time and sends it again, unchanged, after a connection is lost.
 actor WireMember: EnduringMember {
     private struct Object {
         var version: Version
@@ -19,18 +19,18 @@ actor WireMember: EnduringMember {
     private let tally: EnduranceTally
     private var random: SeededRandom
     private var socket: WireSocket?
-    private var objects: [String: Object] = [:]
+    private var objects = [String: Object]()
     /// Versions of objects that were removed.
-    private var gone: [String: Version] = [:]
+    private var gone = [String: Version]()
     private var cv: String?
-    /// The position of the walk that is under way.
-    private var walk: String?
-    private var isLive: Bool = false
-    /// Objects asked for because a change did not fit.
-    private var wanted: [String: Version] = [:]
-    /// By key: the ccid and the message, as it went.
-    private var outstanding: [String: (ccid: String, message: [UInt8])] = [:]
-    private var count: Int = 0
+    /// The position of the index scan in progress.
+    private var scanPosition: String?
+    private var isLive = false
+    /// Objects requested because a change did not fit.
+    private var wanted = [String: Version]()
+    /// By key: the ccid and the message, as it was sent.
+    private var outstanding = [String: (ccid: String, message: [UInt8])]()
+    private var count = 0
 
     init(
         number: Int, user: Int, port: UInt16, token: String, bucket: String, settings: Endurance.Settings,
@@ -44,7 +44,7 @@ actor WireMember: EnduringMember {
     }
 
     func live() async {
-        while tally.goesOn {
+        while tally.isRunning {
             turn()
             if isLive, outstanding.count < 4 {
                 if random.next() % 500 == 0 {
@@ -60,7 +60,7 @@ actor WireMember: EnduringMember {
     }
 
     func settle() async throws {
-        let deadline: Int64 = Steady.milliseconds() + 90_000
+        let deadline = Steady.milliseconds() + 90_000
         while !isLive || !outstanding.isEmpty || !wanted.isEmpty {
             turn()
             guard Steady.milliseconds() < deadline else {
@@ -70,10 +70,10 @@ actor WireMember: EnduringMember {
         }
     }
 
-    /// Reads what is on the way to it still, up to the answer of a heartbeat.
+    /// Reads everything that is still in transit, up to the answer of a heartbeat.
     func content(of bucket: String) async throws -> [String: String]? {
         guard bucket.utf8.elementsEqual(self.bucket.utf8) else { return nil }
-        guard let cv: String, let socket: WireSocket else { throw ProcessError("\(name) is not connected") }
+        guard let cv, let socket else { throw ProcessError("\(name) is not connected") }
         socket.send("0:cv:\(cv)")
         isLive = false
         try await settle()
@@ -85,16 +85,16 @@ actor WireMember: EnduringMember {
     private func drop() {
         socket = nil
         isLive = false
-        walk = nil
+        scanPosition = nil
         wanted = [:]
     }
 
-    // MARK: Listening
+    // MARK: Receiving
 
-    /// Reads what has come; connects when there is no connection.
+    /// Reads what has arrived; connects if it has no connection.
     private func turn() {
-        guard let socket: WireSocket else { return connect() }
-        for bytes: [UInt8] in socket.take() {
+        guard let socket else { return connect() }
+        for bytes in socket.take() {
             guard case .channel(0, let reply)? = try? ServerMessage(parsing: bytes) else { continue }
             receive(reply)
         }
@@ -102,8 +102,8 @@ actor WireMember: EnduringMember {
     }
 
     private func connect() {
-        guard let made: WireSocket = try? WireSocket(port: port, app: Endurance.app) else { return }
-        var hello: InitRequest = .init()
+        guard let made = try? WireSocket(port: port, app: Endurance.app) else { return }
+        var hello = InitRequest()
         (hello.clientID, hello.api, hello.token, hello.appID) = (name, "1.1", token, Endurance.app)
         (hello.name, hello.library, hello.version) = (bucket, "older", "1")
         made.send(ClientMessage.channel(0, .initialize(hello)).encoded())
@@ -118,21 +118,21 @@ actor WireMember: EnduringMember {
     private func receive(_ reply: ServerReply) {
         switch reply {
         case .authorized:
-            if let cv: String { socket?.send("0:cv:\(cv)") } else { ask(nil) }
+            if let cv { socket?.send("0:cv:\(cv)") } else { ask(nil) }
         case .authFailed(let code, let text):
             if code < 500 { tally.fault("\(name): \(code) \(text)") }
             drop()
         case .index(let page): receive(page)
         case .changes(let events):
-            for event: ChangeEvent in events { receive(event) }
-            if walk == nil { becomeLive() }
+            for event in events { receive(event) }
+            if scanPosition == nil { becomeLive() }
         case .changeVersionUnknown:
-            (cv, walk) = (nil, nil)
+            (cv, scanPosition) = (nil, nil)
             ask(nil)
         case .entity(let reply):
-            guard let version: Version = wanted[reply.key], reply.version >= version else { return }
+            guard let version = wanted[reply.key], reply.version >= version else { return }
             wanted[reply.key] = nil
-            guard let value: JSONObject = reply.data?.object else { return begin() }
+            guard let value = reply.data?.object else { return begin() }
             if reply.version > objects[reply.key]?.version ?? 0 {
                 objects[reply.key] = Object(version: reply.version, value: value)
             }
@@ -140,26 +140,26 @@ actor WireMember: EnduringMember {
         }
     }
 
-    /// Reads everything anew.
+    /// Reads everything from the start.
     private func begin() {
-        (cv, walk) = (nil, nil)
+        (cv, scanPosition) = (nil, nil)
         isLive = false
         ask(nil)
     }
 
     private func receive(_ page: IndexPage) {
-        if walk == nil {
-            walk = page.current.text
+        if scanPosition == nil {
+            scanPosition = page.current.text
             objects = [:]
             gone = [:]
         }
-        for entry: IndexPage.Entry in page.entries {
-            guard let value: JSONObject = entry.data?.object else { continue }
+        for entry in page.entries {
+            guard let value = entry.data?.object else { continue }
             objects[entry.key.text] = Object(version: entry.version, value: value)
         }
-        if let mark: String = page.mark { return ask(mark) }
-        cv = walk
-        walk = nil
+        if let mark = page.mark { return ask(mark) }
+        cv = scanPosition
+        scanPosition = nil
         becomeLive()
     }
 
@@ -172,7 +172,7 @@ actor WireMember: EnduringMember {
     private func receive(_ event: ChangeEvent) {
         switch event {
         case .applied(let change):
-            if walk == nil { cv = change.cv.text }
+            if scanPosition == nil { cv = change.cv.text }
             for (key, sent) in outstanding where change.ccids.contains(where: { $0.utf8.elementsEqual(sent.ccid.utf8) })
             {
                 outstanding[key] = nil
@@ -181,7 +181,7 @@ actor WireMember: EnduringMember {
         case .refused(let refusal):
             guard let sent = outstanding[refusal.key], refusal.ccids.contains(sent.ccid) else { return }
             if refusal.error >= 500 {
-                // Sent again with the next connection.
+                // The change is sent again with the next connection.
                 return drop()
             }
             if refusal.error != ErrorCode.duplicateChange.rawValue { tally.refusals.add(1, ordering: .relaxed) }
@@ -190,19 +190,19 @@ actor WireMember: EnduringMember {
     }
 
     private func apply(_ change: AppliedChange) {
-        let key: String = change.key.text
-        let known: Version = max(objects[key]?.version ?? 0, gone[key] ?? 0)
+        let key = change.key.text
+        let known = max(objects[key]?.version ?? 0, gone[key] ?? 0)
         guard change.ev > known else { return }
         if change.operation == .remove {
             objects[key] = nil
             gone[key] = change.ev
             return
         }
-        let isNew: Bool = (change.sv ?? 0) == 0
-        let base: JSONObject? = isNew ? JSONObject() : objects[key]?.version == change.sv ? objects[key]?.value : nil
-        guard let base: JSONObject, let fragment: JSONFragment = change.diff,
-            let diff: ObjectDiff = try? ObjectDiff(fragment.value),
-            let next: JSONObject = try? JSONDiff.apply(diff, to: base)
+        let isNew = (change.sv ?? 0) == 0
+        let base = isNew ? JSONObject() : objects[key]?.version == change.sv ? objects[key]?.value : nil
+        guard let base, let fragment = change.diff,
+            let diff = try? ObjectDiff(fragment.value),
+            let next = try? JSONDiff.apply(diff, to: base)
         else {
             wanted[key] = change.ev
             socket?.send(ClientMessage.channel(0, .entity(key: key, version: change.ev)).encoded())
@@ -214,11 +214,11 @@ actor WireMember: EnduringMember {
     // MARK: Editing
 
     private func edit() {
-        let key: String = EnduringKeys.any(&random)
+        let key = EnduringKeys.any(&random)
         guard outstanding[key] == nil, wanted[key] == nil else { return }
         count += 1
-        var change: ChangeRequest = .init(key: key, ccid: "\(name)-\(bucket)-\(count)", operation: .modify)
-        if let object: Object = objects[key] {
+        var change = ChangeRequest(key: key, ccid: "\(name)-\(bucket)-\(count)", operation: .modify)
+        if let object = objects[key] {
             change.sv = object.version
             if random.next() % 16 == 0 {
                 change.operation = .remove
@@ -228,19 +228,19 @@ actor WireMember: EnduringMember {
         } else {
             change.diff = .value(["t": ["o": "+", "v": "begin "], "n": ["o": "+", "v": 1]])
         }
-        let message: [UInt8] = ClientMessage.channel(0, .change(change)).encoded()
+        let message = ClientMessage.channel(0, .change(change)).encoded()
         outstanding[key] = (change.ccid, message)
         socket?.send(message)
         tally.edited()
     }
 
     private func diff(of object: JSONObject) -> JSONValue {
-        var next: JSONObject = object
+        var next = object
         if random.next() % 3 == 0 {
             next["n"] = .number(JSONNumber(Int64(random.next() % 1_000_000)))
         } else {
-            let text: String = object["t"]?.stringValue ?? ""
-            let isLong: Bool = text.utf16.count > EnduringKeys.textMax
+            let text = object["t"]?.stringValue ?? ""
+            let isLong = text.utf16.count > EnduringKeys.textMax
             next["t"] = .string((isLong ? String(text.suffix(400)) : text) + "v\(random.next() % 1_000) ")
         }
         return JSONDiff.diff(from: object, to: next).json

@@ -3,13 +3,13 @@ import ThicketCrypto
 import ThicketPlatform
 import ThicketProtocol
 
-/// Chromium without a window, driven over its DevTools protocol. Belongs to one thread at a time; ends with its owner.
+/// Chromium without a window, driven over its DevTools protocol. Used by one thread at a time; ends with its owner.
 public final class Browser {
-    /// Where Debian's package `chromium` puts it.
-    public static let path: String = "/usr/bin/chromium"
+    /// The path in Debian's package `chromium`.
+    public static let path = "/usr/bin/chromium"
     public static var isThere: Bool { access(path, X_OK) == 0 }
 
-    /// Texts of errors that the page caused: exceptions, and what its policy forbade.
+    /// Texts of errors that the page caused: exceptions, and violations of its policy.
     public private(set) var errors: [String] = []
 
     private let process: ChildProcess
@@ -26,26 +26,26 @@ public final class Browser {
             "--remote-debugging-port=0", "--user-data-dir=\(folder.path)/profile",
             "--window-size=\(width),\(height)", "about:blank",
         ])
-        let file: String = "\(folder.path)/profile/DevToolsActivePort"
-        guard let (port, path): (UInt16, String) = Steady.waitFor({ Browser.door(file) }) else {
+        let file = "\(folder.path)/profile/DevToolsActivePort"
+        guard let (port, path) = Steady.waitFor({ Browser.endpoint(file) }) else {
             throw ProcessError("chromium opened no port for its driver")
         }
         socket = try WireSocket(port: port, target: path)
-        let target: JSONNode = try call("Target.createTarget", [("url", "about:blank")])
-        let attached: JSONNode = try call(
+        let target = try call("Target.createTarget", [("url", "about:blank")])
+        let attached = try call(
             "Target.attachToTarget", [("targetId", target["targetId"]?.string ?? "")], flags: ["flatten"])
         session = attached["sessionId"]?.string ?? ""
-        for domain: String in ["Page", "Runtime", "Log"] { try call("\(domain).enable") }
+        for domain in ["Page", "Runtime", "Log"] { try call("\(domain).enable") }
     }
 
     /// The port and the path by which the browser is driven; nil while the file is not written.
-    private static func door(_ file: String) -> (UInt16, String)? {
-        guard let stream: UnsafeMutablePointer<FILE> = fopen(file, "r") else { return nil }
+    private static func endpoint(_ file: String) -> (UInt16, String)? {
+        guard let stream = fopen(file, "r") else { return nil }
         defer { fclose(stream) }
-        var bytes: [UInt8] = .init(repeating: 0, count: 512)
-        let count: Int = fread(&bytes, 1, bytes.count, stream)
+        var bytes = [UInt8](repeating: 0, count: 512)
+        let count = fread(&bytes, 1, bytes.count, stream)
         let lines: [Substring] = String(decoding: bytes[..<count], as: UTF8.self).split(separator: "\n")
-        guard lines.count == 2, let port: UInt16 = .init(lines[0]) else { return nil }
+        guard lines.count == 2, let port = UInt16(lines[0]) else { return nil }
         return (port, String(lines[1]))
     }
 
@@ -54,14 +54,14 @@ public final class Browser {
 
     /// The value of an expression in the page, as text.
     public func evaluate(_ expression: String) throws(ProcessError) -> String {
-        let answer: JSONNode = try call("Runtime.evaluate", [("expression", "String(\(expression))")])
+        let answer = try call("Runtime.evaluate", [("expression", "String(\(expression))")])
         return answer["result"]?["value"]?.string ?? ""
     }
 
-    /// What the page looks like, as PNG.
+    /// A picture of the page, as PNG.
     public func picture() throws(ProcessError) -> [UInt8] {
-        let answer: JSONNode = try call("Page.captureScreenshot", [("format", "png")])
-        guard let text: String = answer["data"]?.string, let bytes: [UInt8] = Base64.decode(Array(text.utf8)[...])
+        let answer = try call("Page.captureScreenshot", [("format", "png")])
+        guard let text = answer["data"]?.string, let bytes = Base64.decode(Array(text.utf8)[...])
         else { throw ProcessError("the browser gave no picture") }
         return bytes
     }
@@ -79,32 +79,32 @@ public final class Browser {
         _ method: String, _ texts: [(String, String)] = [], flags: [String] = []
     ) throws(ProcessError) -> JSONNode {
         lastCall += 1
-        var writer: JSONWriter = .init()
+        var writer = JSONWriter()
         writer.raw(Array("{\"id\":\(lastCall),\"method\":\"\(method)\",".utf8))
         if !session.isEmpty { writer.raw(Array("\"sessionId\":\"\(session)\",".utf8)) }
         writer.raw(Array("\"params\":{".utf8))
-        for (place, (name, text)): (Int, (String, String)) in texts.enumerated() {
+        for (place, (name, text)) in texts.enumerated() {
             writer.raw(Array("\(place > 0 ? "," : "")\"\(name)\":".utf8))
             writer.write(string: text)
         }
-        for flag: String in flags { writer.raw(Array(",\"\(flag)\":true".utf8)) }
+        for flag in flags { writer.raw(Array(",\"\(flag)\":true".utf8)) }
         writer.raw(Array("}}".utf8))
         socket.send(writer.bytes)
-        let id: Int64 = .init(lastCall)
-        guard let answer: JSONNode = Steady.waitFor({ self.answer(to: id) }) else {
+        let id = Int64(lastCall)
+        guard let answer = Steady.waitFor({ self.answer(to: id) }) else {
             throw ProcessError("the browser did not answer \(method)")
         }
-        guard let result: JSONNode = answer["result"] else {
+        guard let result = answer["result"] else {
             throw ProcessError("\(method): \(String(decoding: answer.rawBytes, as: UTF8.self))")
         }
         return result
     }
 
-    /// The answer to a call, if it has come; events that came before it are looked at.
+    /// The answer to a call, if it has arrived; earlier events are processed.
     private func answer(to id: Int64) -> JSONNode? {
         unread += socket.take()
         while !unread.isEmpty {
-            guard let message: JSONNode = try? JSONDocument(parsing: unread.removeFirst()).root else { continue }
+            guard let message = try? JSONDocument(parsing: unread.removeFirst()).root else { continue }
             if message["id"]?.int64 == id { return message }
             record(message)
         }
@@ -112,7 +112,7 @@ public final class Browser {
     }
 
     private func record(_ event: JSONNode) {
-        let text: String = .init(decoding: event.rawBytes, as: UTF8.self)
+        let text = String(decoding: event.rawBytes, as: UTF8.self)
         switch event["method"]?.string {
         case "Runtime.exceptionThrown": errors.append(text)
         case "Log.entryAdded":

@@ -2,11 +2,11 @@ import CThicketSpawn
 import Glibc
 import Synchronization
 
-/// A program that this process started, with its output at hand.
+/// A program that this process started, with its output.
 ///
-/// Belongs to one thread at a time; ends with its owner.
+/// Used by one thread at a time; ends with its owner.
 public final class ChildProcess {
-    /// How a program ended and what it said.
+    /// The end of a program and its output.
     public struct Outcome: Sendable {
         /// Exit code; nil when a signal ended it.
         public var code: Int32?
@@ -25,19 +25,19 @@ public final class ChildProcess {
     /// Starts a program.
     /// - Parameters:
     ///   - words: the program's path, then its arguments.
-    ///   - input: what it reads from standard input.
-    ///   - variables: added to this process' own, less all that begin with `THICKET_`. A run that is recorded
-    ///     (`THICKET_SEALS`) is so in `thicket`, too.
+    ///   - input: the contents of standard input.
+    ///   - variables: added to this process' own, without those that begin with `THICKET_`. A recorded run
+    ///     (`THICKET_SEALS`) is recorded in `thicket`, too.
     public init(_ words: [String], input: String = "", variables: [String: String] = [:]) throws(ProcessError) {
-        let recorded: [String: String] = ChildProcess.recorded(words, variables)
-        guard let (id, output, errors): (pid_t, Int32, Int32) = ChildProcess.start(words, input, recorded) else {
+        let recorded = ChildProcess.recorded(words, variables)
+        guard let (id, output, errors) = ChildProcess.start(words, input, recorded) else {
             throw ProcessError("cannot start \(words.first ?? "nothing"): \(String(cString: strerror(errno)))")
         }
         (self.id, self.output, self.errors) = (id, output, errors)
     }
 
     private static func recorded(_ words: [String], _ variables: [String: String]) -> [String: String] {
-        guard words.first == Programs.thicket, let file: UnsafeMutablePointer<CChar> = getenv("THICKET_SEALS") else {
+        guard words.first == Programs.thicket, let file = getenv("THICKET_SEALS") else {
             return variables
         }
         return ["THICKET_SEALS": String(cString: file)].merging(variables) { $1 }
@@ -53,17 +53,17 @@ public final class ChildProcess {
     }
 
     /// Runs a program to its end.
-    /// - Parameter seconds: it is killed and an error thrown when it takes longer.
+    /// - Parameter seconds: after this time the program is killed and an error thrown.
     public static func run(
         _ words: [String], input: String = "", variables: [String: String] = [:], seconds: Int = 180
     ) throws(ProcessError) -> Outcome {
         try ChildProcess(words, input: input, variables: variables).finish(seconds: seconds)
     }
 
-    /// Waits for the end, reading all output meanwhile.
+    /// Waits for the end, and reads all output meanwhile.
     public func finish(seconds: Int = 180) throws(ProcessError) -> Outcome {
-        let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
-        var open: [Int32] = [output, errors]
+        let deadline = Steady.milliseconds() + Int64(seconds) * 1_000
+        var open = [output, errors]
         while !open.isEmpty {
             guard Steady.milliseconds() < deadline else {
                 kill(id, SIGKILL)
@@ -71,7 +71,7 @@ public final class ChildProcess {
             }
             read(&open, waitingUntil: deadline)
         }
-        // Its output may end before it does.
+        // The output may end before the program does.
         var status: Int32 = 0
         while waitpid(id, &status, WNOHANG) == 0 {
             guard Steady.milliseconds() < deadline else {
@@ -81,7 +81,7 @@ public final class ChildProcess {
             _ = poll(nil, 0, 1)
         }
         isOver = true
-        let signal: Int32 = status & 0x7F
+        let signal = status & 0x7F
         return Outcome(
             code: signal == 0 ? status >> 8 & 0xFF : nil, signal: signal == 0 ? nil : signal,
             output: String(decoding: outputBytes, as: UTF8.self), errors: String(decoding: errorBytes, as: UTF8.self))
@@ -89,10 +89,10 @@ public final class ChildProcess {
 
     /// The first line of its output.
     public func firstLine(seconds: Int = 120) throws(ProcessError) -> String {
-        let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
-        var open: [Int32] = [output, errors]
+        let deadline = Steady.milliseconds() + Int64(seconds) * 1_000
+        var open = [output, errors]
         while true {
-            if let end: Int = outputBytes.firstIndex(of: 0x0A) {
+            if let end = outputBytes.firstIndex(of: 0x0A) {
                 return String(decoding: outputBytes[..<end], as: UTF8.self)
             }
             guard open.contains(output), Steady.milliseconds() < deadline else {
@@ -102,12 +102,12 @@ public final class ChildProcess {
         }
     }
 
-    /// Waits until its output or its errors hold a text, at least so many times.
+    /// Waits until its output or its errors hold a text at least `times` times.
     public func wait(for text: String, times: Int = 1, seconds: Int = 120) throws(ProcessError) {
-        let deadline: Int64 = Steady.milliseconds() + Int64(seconds) * 1_000
-        var open: [Int32] = [output, errors]
+        let deadline = Steady.milliseconds() + Int64(seconds) * 1_000
+        var open = [output, errors]
         while true {
-            let said: [String] = [outputBytes, errorBytes].map { String(decoding: $0, as: UTF8.self) }
+            let said = [outputBytes, errorBytes].map { String(decoding: $0, as: UTF8.self) }
             if said.contains(where: { $0.ranges(of: text).count >= times }) { return }
             guard !open.isEmpty, Steady.milliseconds() < deadline else {
                 throw ProcessError(
@@ -117,10 +117,10 @@ public final class ChildProcess {
         }
     }
 
-    /// Whether it has ended, by itself or by a signal; `finish` still tells how.
+    /// Whether it has ended, by itself or by a signal; `finish` still returns the outcome.
     public var hasEnded: Bool {
-        var told: siginfo_t = .init()
-        return waitid(P_PID, id_t(id), &told, WEXITED | WNOHANG | WNOWAIT) == 0 && told.si_signo == SIGCHLD
+        var info = siginfo_t()
+        return waitid(P_PID, id_t(id), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_signo == SIGCHLD
     }
 
     /// Sends a signal.
@@ -131,12 +131,12 @@ public final class ChildProcess {
     }
 
     private func read(_ open: inout [Int32], waitingUntil deadline: Int64) {
-        var polls: [pollfd] = open.map { (file: Int32) in pollfd(fd: file, events: Int16(POLLIN), revents: 0) }
-        let wait: Int64 = min(1_000, max(0, deadline - Steady.milliseconds()))
+        var polls = open.map { (file: Int32) in pollfd(fd: file, events: Int16(POLLIN), revents: 0) }
+        let wait = min(1_000, max(0, deadline - Steady.milliseconds()))
         guard poll(&polls, nfds_t(polls.count), Int32(wait)) > 0 else { return }
-        var chunk: [UInt8] = .init(repeating: 0, count: 65_536)
-        for entry: pollfd in polls where entry.revents != 0 {
-            let count: Int = Glibc.read(entry.fd, &chunk, chunk.count)
+        var chunk = [UInt8](repeating: 0, count: 65_536)
+        for entry in polls where entry.revents != 0 {
+            let count = Glibc.read(entry.fd, &chunk, chunk.count)
             if count <= 0 {
                 if count < 0, errno == EINTR { continue }
                 open.removeAll { $0 == entry.fd }
@@ -148,44 +148,44 @@ public final class ChildProcess {
         }
     }
 
-    /// A pipe that has the input already: if it were written after the start, a program that ends without reading would end
-    /// this process, too (`SIGPIPE`). More than any pipe holds stands in a file that has no name.
+    /// A pipe that already holds the input: if it were written after the start, a program that ends without reading
+    /// would end this process, too (`SIGPIPE`). More than any pipe holds is put into a file without a name.
     private static func opened(with bytes: [UInt8]) -> Int32? {
         if bytes.count <= pipeBytes {
-            guard let (read, write): (Int32, Int32) = makePipe() else { return nil }
+            guard let (read, write) = makePipe() else { return nil }
             if !bytes.isEmpty { _ = Glibc.write(write, bytes, bytes.count) }
             close(write)
             return read
         }
-        var name: [CChar] = Array("/tmp/thicket-input-XXXXXX".utf8CString)
-        let file: Int32 = mkstemp(&name)
+        var name = Array("/tmp/thicket-input-XXXXXX".utf8CString)
+        let file = mkstemp(&name)
         guard file >= 0, fcntl(file, F_SETFD, FD_CLOEXEC) == 0 else { return nil }
         unlink(name)
         guard pwrite(file, bytes, bytes.count, 0) == bytes.count else { return nil }
         return file
     }
 
-    /// What any pipe holds (`PIPE_BUF`); those of somebody who has many may hold no more.
-    private static let pipeBytes: Int = 4_096
+    /// The capacity of any pipe (`PIPE_BUF`); the pipes of a user with many may hold no more.
+    private static let pipeBytes = 4_096
 
     private static func start(
         _ words: [String], _ input: String, _ variables: [String: String]
     ) -> (pid_t, Int32, Int32)? {
-        guard let inputRead: Int32 = opened(with: Array(input.utf8)), let (outRead, outWrite) = makePipe(),
+        guard let inputRead = opened(with: Array(input.utf8)), let (outRead, outWrite) = makePipe(),
             let (errorRead, errorWrite) = makePipe()
         else { return nil }
-        var actions: posix_spawn_file_actions_t = .init()
+        var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, inputRead, 0)
         posix_spawn_file_actions_adddup2(&actions, outWrite, 1)
         posix_spawn_file_actions_adddup2(&actions, errorWrite, 2)
         guard thicket_keep_three(&actions) == 0 else { return nil }
-        var arguments: [UnsafeMutablePointer<CChar>?] = words.map { (word: String) in strdup(word) } + [nil]
-        var environment: [UnsafeMutablePointer<CChar>?] = merged(variables).map { strdup($0) } + [nil]
+        var arguments = words.map { (word: String) in strdup(word) } + [nil]
+        var environment = merged(variables).map { strdup($0) } + [nil]
         defer { (arguments + environment).forEach { (text: UnsafeMutablePointer<CChar>?) in free(text) } }
         var id: pid_t = 0
-        let result: Int32 = posix_spawn(&id, words.first ?? "", &actions, nil, &arguments, &environment)
+        let result = posix_spawn(&id, words.first ?? "", &actions, nil, &arguments, &environment)
         [inputRead, outWrite, errorWrite].forEach { (end: Int32) in close(end) }
         guard result == 0 else {
             errno = result
@@ -195,12 +195,12 @@ public final class ChildProcess {
     }
 
     static func merged(_ variables: [String: String]) -> [String] {
-        var entries: [String] = []
-        var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = environ
-        while let entry: UnsafeMutablePointer<CChar> = next.pointee {
-            let text: String = .init(cString: entry)
-            // Of a name that is there twice the first would count.
-            let name: String = .init(text.prefix { $0 != "=" })
+        var entries = [String]()
+        var next = environ
+        while let entry = next.pointee {
+            let text = String(cString: entry)
+            // Of a duplicate name, the first would count.
+            let name = String(text.prefix { $0 != "=" })
             if !text.hasPrefix("THICKET_"), variables[name] == nil { entries.append(text) }
             next += 1
         }
@@ -215,35 +215,35 @@ public final class ChildProcess {
     }
 }
 
-/// What went wrong around a process or a connection, for the person who reads the test's output.
+/// A failure of a process or a connection, for the reader of the test's output.
 public struct ProcessError: Error, CustomStringConvertible {
     public let description: String
     public init(_ description: String) { self.description = description }
 }
 
-/// A clock that only goes forward.
+/// A monotonic clock.
 public enum Steady {
     public static func milliseconds() -> Int64 {
-        var time: timespec = .init()
+        var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Int64(time.tv_sec) * 1_000 + Int64(time.tv_nsec) / 1_000_000
     }
 
-    /// Looks again and again for what another process does; nil when it has not come within the time.
+    /// Polls for an effect of another process; nil if it has not appeared within the time.
     public static func waitFor<Value>(seconds: Int = 120, _ look: () -> Value?) -> Value? {
-        let deadline: Int64 = milliseconds() + Int64(seconds) * 1_000
+        let deadline = milliseconds() + Int64(seconds) * 1_000
         while true {
-            if let value: Value = look() { return value }
+            if let value = look() { return value }
             guard milliseconds() < deadline else { return nil }
             _ = poll(nil, 0, 2)
         }
     }
 
-    /// Passes a short time busily, to the microsecond.
+    /// Waits a short time in a busy loop, to the microsecond.
     static func spin(microseconds: Int) {
-        var start: timespec = .init()
+        var start = timespec()
         clock_gettime(CLOCK_MONOTONIC, &start)
-        var now: timespec = start
+        var now = start
         while (now.tv_sec - start.tv_sec) * 1_000_000 + (now.tv_nsec - start.tv_nsec) / 1_000 < microseconds {
             clock_gettime(CLOCK_MONOTONIC, &now)
         }

@@ -1,74 +1,74 @@
 import ThicketProtocol
 
-/// Follows one bucket's log from its beginning, once, and knows by it what the bucket must hold.
+/// Follows one bucket's log from its beginning, once, and derives the contents that the bucket must have.
 final class CrashReader {
     private let app: String
     private let token: String
     private var cv: String?
     /// Every ccid of the log.
-    private(set) var seen: Set<String> = []
-    /// Retention has cut what was not read yet: `seen` has a gap.
-    private(set) var hasGap: Bool = false
-    /// What must not be.
-    private(set) var faults: [String] = []
-    private var objects: [String: JSONObject] = [:]
-    private var versions: [String: Version] = [:]
+    private(set) var seen = Set<String>()
+    /// Retention has cut unread changes: `seen` has a gap.
+    private(set) var hasGap = false
+    /// Violations.
+    private(set) var faults = [String]()
+    private var objects = [String: JSONObject]()
+    private var versions = [String: Version]()
 
     let bucket: String
     private let mayHaveGaps: Bool
 
-    /// - Parameter mayHaveGaps: retention cuts the log faster than it is read.
+    /// - Parameter mayHaveGaps: whether retention may cut the log faster than it is read.
     init(app: String, bucket: String, token: String, mayHaveGaps: Bool) {
         (self.app, self.bucket, self.token, self.mayHaveGaps) = (app, bucket, token, mayHaveGaps)
     }
 
-    /// Reads the log from where it stopped last time to its end. Nobody may be writing.
+    /// Reads the log from its last position to its end. No writer may be active.
     func follow(port: UInt16) throws(ProcessError) {
-        let socket: WireSocket = try connect(port)
-        let head: String = try page(socket, "0:i::::1").current.text
+        let socket = try connect(port)
+        let head = try page(socket, "0:i::::1").current.text
         if cv == nil {
-            // A bucket that was never followed: its beginning is the position of the empty bucket, which only the first
+            // The bucket was never followed: its beginning is the position of the empty bucket, which only the first
             // index gave.
             cv = head
             return
         }
-        guard let from: String = cv, !from.utf8.elementsEqual(head.utf8) else { return }
+        guard let from = cv, !from.utf8.elementsEqual(head.utf8) else { return }
         socket.send("0:cv:\(from)")
         while cv?.utf8.elementsEqual(head.utf8) != true {
-            let events: [ChangeEvent]? = try socket.next { (message: ServerMessage) -> [ChangeEvent]?? in
+            let events = try socket.next { (message: ServerMessage) -> [ChangeEvent]?? in
                 switch message {
                 case .channel(0, .changes(let events)): .some(events)
                 case .channel(0, .changeVersionUnknown): .some(nil)
                 default: nil
                 }
             }
-            guard let events: [ChangeEvent] else {
+            guard let events else {
                 guard mayHaveGaps else { throw ProcessError("\(bucket): the server does not know its own cv") }
-                return try beginAnew(socket)
+                return try rescan(socket)
             }
-            for event: ChangeEvent in events {
+            for event in events {
                 guard case .applied(let change) = event else { continue }
                 receive(change)
             }
         }
     }
 
-    /// As every client does whose cv is unknown: the index is the new beginning.
-    private func beginAnew(_ socket: WireSocket) throws(ProcessError) {
+    /// As a client with an unknown cv does: the index is the new beginning.
+    private func rescan(_ socket: WireSocket) throws(ProcessError) {
         hasGap = true
         objects.removeAll()
-        var mark: String = ""
-        var listed: [IndexPage.Entry] = []
+        var mark = ""
+        var listed = [IndexPage.Entry]()
         while true {
-            let page: IndexPage = try page(socket, "0:i:1:\(mark)::500")
+            let page = try page(socket, "0:i:1:\(mark)::500")
             cv = page.current.text
             listed += page.entries
-            guard let next: String = page.mark else { break }
+            guard let next = page.mark else { break }
             mark = next
         }
-        for entry: IndexPage.Entry in listed {
-            let key: String = entry.key.text
-            if let before: Version = versions[key], entry.version < before {
+        for entry in listed {
+            let key = entry.key.text
+            if let before = versions[key], entry.version < before {
                 faults.append("\(bucket)/\(key): version \(entry.version) in the index after \(before)")
             }
             versions[key] = entry.version
@@ -76,15 +76,15 @@ final class CrashReader {
         }
     }
 
-    /// Asks the server for changes that were not seen: one that it knows is refused as a duplicate, any other because
-    /// there is no such object.
-    /// - Returns: those that the server does not know.
+    /// Asks the server about unseen changes: a known one is refused as a duplicate, any other because its object does
+    /// not exist.
+    /// - Returns: the changes that the server does not know.
     func unknown(_ ccids: Set<String>, port: UInt16) throws(ProcessError) -> Set<String> {
-        let socket: WireSocket = try connect(port)
-        var unknown: Set<String> = []
-        for ccid: String in ccids.sorted() {
+        let socket = try connect(port)
+        var unknown = Set<String>()
+        for ccid in ccids.sorted() {
             socket.send("0:c:{\"clientid\":\"reader\",\"id\":\"\(Self.nobody)\",\"o\":\"-\",\"ccid\":\"\(ccid)\"}")
-            let code: Int = try socket.next { (message: ServerMessage) -> Int? in
+            let code = try socket.next { (message: ServerMessage) -> Int? in
                 guard case .channel(0, .changes(let events)) = message else { return nil }
                 for case .refused(let refusal) in events { return refusal.error }
                 return nil
@@ -94,44 +94,44 @@ final class CrashReader {
         return unknown
     }
 
-    /// A key that no object has, of the form that sealed buckets take, too.
-    private static let nobody: String = String(repeating: "a", count: 32)
+    /// A key that no object has, of a form that sealed buckets accept, too.
+    private static let nobody = String(repeating: "a", count: 32)
 
-    /// Compares what the log says with what the index gives, object by object.
+    /// Compares the objects of the log with those of the index, one by one.
     func compareWithIndex(port: UInt16) throws(ProcessError) {
-        let socket: WireSocket = try connect(port)
+        let socket = try connect(port)
         var left: Set<String> = Set(objects.keys)
-        var mark: String = ""
+        var mark = ""
         while true {
-            let page: IndexPage = try page(socket, "0:i:1:\(mark)::500")
-            for entry: IndexPage.Entry in page.entries {
-                let key: String = entry.key.text
+            let page = try page(socket, "0:i:1:\(mark)::500")
+            for entry in page.entries {
+                let key = entry.key.text
                 left.remove(key)
                 if versions[key] != entry.version {
                     faults.append("\(bucket)/\(key): version \(entry.version), the log says \(versions[key] as Any)")
                 }
                 if entry.data?.object != objects[key] { faults.append("\(bucket)/\(key): not what the log says") }
             }
-            guard let next: String = page.mark else { break }
+            guard let next = page.mark else { break }
             mark = next
         }
-        for key: String in left.sorted() { faults.append("\(bucket)/\(key): in the log and not in the index") }
+        for key in left.sorted() { faults.append("\(bucket)/\(key): in the log and not in the index") }
     }
 
     private func receive(_ change: AppliedChange) {
         cv = change.cv.text
-        for ccid: String in change.ccids where !seen.insert(ccid).inserted {
+        for ccid in change.ccids where !seen.insert(ccid).inserted {
             faults.append("\(bucket): \(ccid) was applied twice")
         }
-        let key: String = change.key.text
-        let before: Version = versions[key] ?? 0
+        let key = change.key.text
+        let before = versions[key] ?? 0
         if change.ev <= before { faults.append("\(bucket)/\(key): version \(change.ev) after \(before)") }
         versions[key] = change.ev
         switch change.operation {
         case .remove: objects[key] = nil
         case .modify:
             do {
-                let diff: ObjectDiff = try ObjectDiff(change.diff?.value ?? .null)
+                let diff = try ObjectDiff(change.diff?.value ?? .null)
                 objects[key] = try JSONDiff.apply(diff, to: objects[key] ?? JSONObject())
             } catch {
                 faults.append("\(bucket)/\(key): version \(change.ev) does not fit the one before: \(error)")
@@ -140,7 +140,7 @@ final class CrashReader {
     }
 
     private func connect(_ port: UInt16) throws(ProcessError) -> WireSocket {
-        let socket: WireSocket = try WireSocket(port: port, app: app)
+        let socket = try WireSocket(port: port, app: app)
         try socket.open(bucket, app: app, token: token, clientID: "reader")
         return socket
     }

@@ -1,23 +1,23 @@
 import Glibc
 
-/// The programs of this package, built beside the running test or tool.
+/// The programs of this package, which are built beside the running test or tool.
 public enum Programs {
     public static let thicketd: String = sibling("thicketd")
     public static let thicket: String = sibling("thicket")
 
     private static func sibling(_ name: String) -> String {
-        var path: [UInt8] = .init(repeating: 0, count: 4_096)
-        let count: Int = path.withUnsafeMutableBytes { (room: UnsafeMutableRawBufferPointer) in
+        var path = [UInt8](repeating: 0, count: 4_096)
+        let count = path.withUnsafeMutableBytes { (room: UnsafeMutableRawBufferPointer) in
             room.baseAddress.map { (start: UnsafeMutableRawPointer) in readlink("/proc/self/exe", start, room.count) }
                 ?? 0
         }
-        let own: String = .init(decoding: path[..<max(0, count)], as: UTF8.self)
+        let own = String(decoding: path[..<max(0, count)], as: UTF8.self)
         return own.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/") + "/"
             + name
     }
 }
 
-/// A folder under the system's own for temporary ones; removed at the end of its life.
+/// A temporary folder, removed when this object is released.
 public final class TemporaryFolder: Sendable {
     public let path: String
 
@@ -29,12 +29,12 @@ public final class TemporaryFolder: Sendable {
     deinit { TemporaryFolder.remove(path) }
 
     private static func remove(_ path: String) {
-        guard let folder: OpaquePointer = opendir(path) else {
+        guard let folder = opendir(path) else {
             unlink(path)
             return
         }
-        while let entry: UnsafeMutablePointer<dirent> = readdir(folder) {
-            let name: String = withUnsafeBytes(of: entry.pointee.d_name) { (bytes: UnsafeRawBufferPointer) in
+        while let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { (bytes: UnsafeRawBufferPointer) in
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
             if name != ".", name != ".." { remove(path + "/" + name) }
@@ -53,18 +53,18 @@ public final class Daemon {
     /// Starts it and waits until it listens.
     /// - Parameters:
     ///   - words: more words for `serve`.
-    ///   - port: where to listen on loopback; 0 lets the kernel choose.
-    ///   - limit: a command of the shell to run before, such as `ulimit -S -f 100`.
+    ///   - port: the loopback port; 0 lets the kernel choose.
+    ///   - limit: a shell command to run before, such as `ulimit -S -f 100`.
     public init(
         folder: String, _ words: [String] = [], port: UInt16 = 0, variables: [String: String] = [:],
         limit: String? = nil
     ) throws(ProcessError) {
         self.folder = folder
-        let plain: [String] = [Programs.thicketd, "serve", "--data", folder, "--listen", "127.0.0.1:\(port)"] + words
+        let plain = [Programs.thicketd, "serve", "--data", folder, "--listen", "127.0.0.1:\(port)"] + words
         process = try ChildProcess(
             limit.map { ["/bin/bash", "-c", "\($0); exec \"$@\"", "bash"] + plain } ?? plain, variables: variables)
-        let line: String = try process.firstLine()
-        guard let digits: Substring = line.split(separator: ":").last, let port: UInt16 = UInt16(digits) else {
+        let line = try process.firstLine()
+        guard let digits = line.split(separator: ":").last, let port = UInt16(digits) else {
             throw ProcessError("'\(line)' names no port")
         }
         self.port = port
@@ -87,7 +87,7 @@ public final class Daemon {
     public static func command(
         _ folder: String, _ words: [String], input: String = "", succeeding: Bool = false
     ) throws(ProcessError) -> ChildProcess.Outcome {
-        let outcome: ChildProcess.Outcome = try ChildProcess.run(
+        let outcome = try ChildProcess.run(
             [Programs.thicketd] + words + ["--data", folder], input: input)
         if succeeding, outcome.code != 0 {
             throw ProcessError("thicketd \(words.joined(separator: " ")) failed: \(outcome.errors)\(outcome.output)")
@@ -95,12 +95,12 @@ public final class Daemon {
         return outcome
     }
 
-    /// Makes an app and a token for a user.
+    /// Creates an app and a token for a user.
     public static func token(
         _ folder: String, app: String, user: String, readOnly: Bool = false
     ) throws(ProcessError) -> String {
         try command(folder, ["app", "create", app], succeeding: true)
-        let outcome: ChildProcess.Outcome = try command(
+        let outcome = try command(
             folder, ["token", "create", "--app", app, "--user", user] + (readOnly ? ["--read-only"] : []),
             succeeding: true)
         return String(outcome.output.prefix { $0 != "\n" })

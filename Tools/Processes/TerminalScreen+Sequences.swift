@@ -1,20 +1,20 @@
-/// How bytes become letters and movements.
+/// The parsing of bytes into letters and control sequences.
 extension TerminalScreen {
-    /// Shows what a program has written. What is cut in a letter or a sequence goes on with the next bytes.
-    public mutating func feed(_ bytes: some Sequence<UInt8>) { for byte: UInt8 in bytes { feed(byte) } }
+    /// Shows a program's output. A letter or sequence that is cut continues with the next bytes.
+    public mutating func feed(_ bytes: some Sequence<UInt8>) { for byte in bytes { feed(byte) } }
 
     private static let escape: UInt8 = 0x1B
 
     private mutating func feed(_ byte: UInt8) {
         guard !pending.isEmpty else { return begin(byte) }
-        guard goesOn(byte) else {
+        guard continues(byte) else {
             recordUnknown(pending)
             pending = []
             return begin(byte)
         }
         pending.append(byte)
         guard isComplete else { return }
-        let whole: [UInt8] = pending
+        let whole = pending
         pending = []
         if !perform(whole) { recordUnknown(whole) }
     }
@@ -33,19 +33,19 @@ extension TerminalScreen {
         }
     }
 
-    // MARK: - Where a piece ends
+    // MARK: - The end of a piece
 
     private var isText: Bool { pending[0] != Self.escape }
     /// A title or the like: any bytes up to a bell or ESC \.
     private var isString: Bool { pending.count > 1 && !isText && "]P^_X".utf8.contains(pending[1]) }
 
-    private func goesOn(_ byte: UInt8) -> Bool {
+    private func continues(_ byte: UInt8) -> Bool {
         if isText { return 0x80..<0xC0 ~= byte && pending[0] >= 0xC0 }
         return isString || 0x20..<0x7F ~= byte
     }
 
     private var isComplete: Bool {
-        let last: UInt8 = pending[pending.count - 1]
+        let last = pending[pending.count - 1]
         if isText { return pending.count == (pending[0] >= 0xF0 ? 4 : pending[0] >= 0xE0 ? 3 : 2) }
         if isString { return last == 0x07 || pending.suffix(2) == [Self.escape, UInt8(ascii: "\\")] }
         switch pending[1] {
@@ -65,12 +65,12 @@ extension TerminalScreen {
             }.joined())
     }
 
-    // MARK: - What it does
+    // MARK: - Effects
 
-    /// False: it is not known.
+    /// - Returns: false for an unknown sequence.
     private mutating func perform(_ whole: [UInt8]) -> Bool {
         guard whole[0] == Self.escape else {
-            guard let letter: Unicode.Scalar = String(validating: whole, as: UTF8.self)?.unicodeScalars.first,
+            guard let letter = String(validating: whole, as: UTF8.self)?.unicodeScalars.first,
                 letter.value >= 0xA0
             else { return false }
             put(letter)
@@ -84,7 +84,7 @@ extension TerminalScreen {
         case "E":
             move(column: 0)
             lineFeed()
-        // The number pad, and letters as they are (ncurses asks for them when it ends an attribute).
+        // The number pad, and the plain character set (ncurses selects it when it ends an attribute).
         case "=", ">", "(B", ")B": break
         case let text where text.hasPrefix("["): return control(text.dropFirst())
         default: return false
@@ -92,18 +92,18 @@ extension TerminalScreen {
         return true
     }
 
-    /// A control sequence: numbers, then a letter that says what they are for.
+    /// A control sequence: numbers, then a letter that gives their meaning.
     private mutating func control(_ text: Substring) -> Bool {
-        let isPrivate: Bool = text.hasPrefix("?")
-        var numbers: [Int] = []
+        let isPrivate = text.hasPrefix("?")
+        var numbers = [Int]()
         for part: Substring in text.dropFirst(isPrivate ? 1 : 0).dropLast()
             .split(separator: ";", omittingEmptySubsequences: false)
         {
-            // One that is left out is 0. What is none has a meaning that is not known here.
+            // An omitted number is 0. Anything else has a meaning that is not known here.
             guard part.utf8.count <= 5, part.utf8.allSatisfy({ 0x30..<0x3A ~= $0 }) else { return false }
             numbers.append(Int(part) ?? 0)
         }
-        let letter: Character = text.last ?? " "
+        let letter = text.last ?? " "
         if isPrivate {
             guard letter == "h" || letter == "l" else { return false }
             return numbers.allSatisfy { set($0, letter == "h") }
@@ -112,7 +112,7 @@ extension TerminalScreen {
     }
 
     private mutating func move(_ letter: Character, _ numbers: [Int]) -> Bool {
-        let count: Int = max(1, numbers[0])
+        let count = max(1, numbers[0])
         switch letter {
         case "A": climb(-count)
         case "B", "e": climb(count)
@@ -132,7 +132,7 @@ extension TerminalScreen {
     }
 
     private mutating func change(_ letter: Character, _ numbers: [Int]) -> Bool {
-        let count: Int = max(1, numbers[0])
+        let count = max(1, numbers[0])
         switch letter {
         case "@": insertCells(count)
         case "J": return eraseScreen(numbers[0])
@@ -141,7 +141,7 @@ extension TerminalScreen {
         case "M": insertRows(-count)
         case "P": deleteCells(count)
         case "S": scroll(count)
-        // With more numbers it is about a mouse.
+        // With more numbers it is a mouse command.
         case "T" where numbers.count == 1: scroll(-count)
         case "X": eraseCells(count)
         case "b": putAgain(count)
@@ -150,7 +150,7 @@ extension TerminalScreen {
         // Colours and the like.
         case "m": break
         case "r": return setScrolled(count, numbers.count > 1 && numbers[1] > 0 ? numbers[1] : rowCount)
-        // Keeps the window's title, and gives it back.
+        // Saves and restores the window's title.
         case "t" where numbers[0] == 22 || numbers[0] == 23: break
         default: return false
         }

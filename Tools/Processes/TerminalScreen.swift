@@ -1,16 +1,16 @@
-/// What a terminal shows: as much of xterm as ncurses makes use of there (`infocmp xterm-256color`).
+/// The screen of a terminal: the part of xterm that ncurses uses (`infocmp xterm-256color`).
 ///
-/// A program that draws on a screen may send a text in any pieces and in any order, so what it has written is not what somebody
-/// sees. Colours and the like are passed over. What is not understood is noted in `unknown`, and no wait for the screen
-/// succeeds then. That is one reason for code of our own: Debian's libvterm drops modes and escapes that it does not know
-/// without a word. The other: everybody who builds the tests would have to install it.
+/// A program that draws on a screen may send a text in any pieces and in any order, so its output differs from what a
+/// user sees. Colours and the like are ignored. Unknown sequences are recorded in `unknown`, and no wait for the screen
+/// succeeds then. That is one reason for our own code: Debian's libvterm silently drops modes and escapes that it does
+/// not know. The other: every machine that builds the tests would need that library.
 public struct TerminalScreen: Sendable {
-    public static let rowsUsual: Int = 24
-    public static let columnsUsual: Int = 80
-    /// Sequences that are noted at most.
-    static let unknownMax: Int = 20
+    public static let rowsUsual = 24
+    public static let columnsUsual = 80
+    /// Largest number of recorded sequences.
+    static let unknownMax = 20
 
-    /// Private modes that change nothing here but what is said of them: cursor keys, blinking, visible cursor, meta key, pastes.
+    /// Private modes that are only recorded here: cursor keys, blinking, visible cursor, meta key, pastes.
     private static let modesWithoutEffect: Set<Int> = [1, 12, 25, 1034, 2004]
     private static let (wrapping, alternate, pastes): (Int, Int, Int) = (7, 1049, 2004)
 
@@ -18,19 +18,19 @@ public struct TerminalScreen: Sendable {
     private var cells: [[String]]
     let columns: Int
     public private(set) var cursor: (row: Int, column: Int) = (0, 0)
-    /// A letter stands in the last column, and the next one will begin a row.
+    /// A letter is in the last column, and the next one will begin a row.
     private var isPastEnd: Bool = false
     private var scrolled: ClosedRange<Int>
     private var saved: (row: Int, column: Int) = (0, 0)
-    /// The rows that are shown again when the program gives the screen back.
+    /// The rows that are shown again when the program leaves the alternate screen.
     private var main: [[String]] = []
     private var last: Unicode.Scalar = " "
     /// Private modes that are on.
     private(set) var modes: Set<Int> = [Self.wrapping, 25]
     private var inserts: Bool = false
-    /// Sequences that this is no model of, the first ones of them, in letters.
+    /// The first sequences that this model does not know, as text.
     public internal(set) var unknown: [String] = []
-    /// A sequence or a letter whose end has not come.
+    /// A sequence or a letter whose end has not arrived.
     var pending: [UInt8] = []
 
     public init(rows: Int = rowsUsual, columns: Int = columnsUsual) {
@@ -38,15 +38,15 @@ public struct TerminalScreen: Sendable {
         cells = Array(repeating: Array(repeating: " ", count: columns), count: rows)
     }
 
-    /// What stands in each row, without blanks at its end.
+    /// The text of each row, without blanks at its end.
     public var rows: [String] { cells.indices.map(row) }
 
     /// Whether one of the rows has a text.
     public func shows(_ text: String) -> Bool { rows.contains { $0.contains(text) } }
 
-    /// A program has the whole screen; what was there before comes back behind it.
-    public var isTaken: Bool { modes.contains(Self.alternate) }
-    /// What is pasted comes between marks.
+    /// Whether a program uses the alternate screen, after which the earlier screen comes back.
+    public var isAlternate: Bool { modes.contains(Self.alternate) }
+    /// Whether pasted text is sent between marks.
     public var marksPastes: Bool { modes.contains(Self.pastes) }
 
     func row(_ number: Int) -> String {
@@ -56,7 +56,7 @@ public struct TerminalScreen: Sendable {
     // MARK: - Letters
 
     mutating func put(_ letter: Unicode.Scalar) {
-        let width: Int = Self.cells(of: letter)
+        let width = Self.cells(of: letter)
         guard width > 0 else { return mark(letter) }
         if isPastEnd || cursor.column + width > columns {
             cursor.column = columns - width
@@ -76,12 +76,12 @@ public struct TerminalScreen: Sendable {
 
     /// Puts an accent on the letter before the cursor.
     private mutating func mark(_ accent: Unicode.Scalar) {
-        var column: Int = isPastEnd ? cursor.column : cursor.column - 1
+        var column = isPastEnd ? cursor.column : cursor.column - 1
         if column > 0, cells[cursor.row][column].isEmpty { column -= 1 }
         if column >= 0 { cells[cursor.row][column].unicodeScalars.append(accent) }
     }
 
-    /// A wide letter of which one half goes is gone.
+    /// Replaces cells; a wide letter that loses one half is erased.
     private mutating func overwrite(_ row: Int, _ column: Int, _ new: [String]) {
         let end: Int = column + new.count
         if column < columns, cells[row][column].isEmpty { cells[row][column - 1] = " " }
@@ -89,7 +89,7 @@ public struct TerminalScreen: Sendable {
         cells[row].replaceSubrange(column..<end, with: new)
     }
 
-    /// How many cells a letter takes: as `wcwidth` for what tests write.
+    /// The number of cells of a letter, as `wcwidth` for the texts of tests.
     private static func cells(of letter: Unicode.Scalar) -> Int {
         switch letter.properties.generalCategory {
         case .nonspacingMark, .enclosingMark: return 0
@@ -105,16 +105,16 @@ public struct TerminalScreen: Sendable {
 
     // MARK: - The cursor
 
-    /// Goes to a place, or as near to it as the screen goes; nil: where it is.
+    /// Moves the cursor to a place, or as near as the screen allows; nil: unchanged.
     mutating func move(row: Int? = nil, column: Int? = nil) {
         cursor.row = min(max(0, row ?? cursor.row), cells.count - 1)
         cursor.column = min(max(0, column ?? cursor.column), columns - 1)
         isPastEnd = false
     }
 
-    /// Goes up or down; rows that scroll keep who is in them.
+    /// Moves the cursor up or down; it does not leave the scrolling rows.
     mutating func climb(_ count: Int) {
-        let (low, high): (Int, Int) = (
+        let (low, high) = (
             cursor.row >= scrolled.lowerBound ? scrolled.lowerBound : 0,
             cursor.row <= scrolled.upperBound ? scrolled.upperBound : cells.count - 1
         )
@@ -136,7 +136,7 @@ public struct TerminalScreen: Sendable {
 
     // MARK: - Erasing and shifting
 
-    /// `part`: 0 from the cursor on, 1 up to it, 2 all. False: none of these.
+    /// `part`: 0 from the cursor on, 1 up to it, 2 all. False for any other.
     mutating func eraseInRow(_ part: Int) -> Bool {
         switch part {
         case 0: eraseCells(columns - cursor.column)
@@ -148,11 +148,11 @@ public struct TerminalScreen: Sendable {
         return true
     }
 
-    /// The same of the whole screen. 3: what has left it at the top, of which there is nothing here.
+    /// The same for the whole screen. 3: the rows that have scrolled out, which this model does not keep.
     mutating func eraseScreen(_ part: Int) -> Bool {
         guard part != 3 else { return true }
         guard eraseInRow(part) else { return false }
-        let others: Range<Int> =
+        let others =
             part == 0 ? cursor.row + 1..<cells.count : part == 1 ? 0..<cursor.row : 0..<cells.count
         for row: Int in others { cells[row] = blanks(columns) }
         return true
@@ -164,7 +164,7 @@ public struct TerminalScreen: Sendable {
     }
 
     mutating func insertCells(_ wanted: Int) {
-        let count: Int = min(wanted, columns - cursor.column)
+        let count = min(wanted, columns - cursor.column)
         overwrite(cursor.row, cursor.column, [])
         overwrite(cursor.row, columns - count, blanks(count))
         cells[cursor.row].removeLast(count)
@@ -173,31 +173,31 @@ public struct TerminalScreen: Sendable {
     }
 
     mutating func deleteCells(_ wanted: Int) {
-        let count: Int = min(wanted, columns - cursor.column)
+        let count = min(wanted, columns - cursor.column)
         eraseCells(count)
         cells[cursor.row].removeSubrange(cursor.column..<cursor.column + count)
         cells[cursor.row] += blanks(count)
     }
 
-    /// Inserts rows at the cursor, or takes away those that begin there when the count is negative.
+    /// Inserts rows at the cursor, or removes rows from the cursor on if the count is negative.
     mutating func insertRows(_ count: Int) {
         guard scrolled.contains(cursor.row) else { return }
         scroll(-count, cursor.row...scrolled.upperBound)
         move(column: 0)
     }
 
-    /// Rows go up, or down when the count is negative.
+    /// Scrolls rows up, or down if the count is negative.
     mutating func scroll(_ count: Int, _ rows: ClosedRange<Int>? = nil) {
-        let rows: ClosedRange<Int> = rows ?? scrolled
-        let away: Int = min(abs(count), rows.count)
-        var kept: [[String]] = Array(cells[rows])
+        let rows = rows ?? scrolled
+        let away = min(abs(count), rows.count)
+        var kept = Array(cells[rows])
         if count > 0 { kept.removeFirst(away) } else { kept.removeLast(away) }
         kept.insert(
             contentsOf: Array(repeating: blanks(columns), count: away), at: count > 0 ? kept.count : 0)
         cells.replaceSubrange(rows, with: kept)
     }
 
-    /// Which rows scroll, counted from 1. False: there are no such rows.
+    /// Sets the rows that scroll, counted from 1. False: no such rows.
     mutating func setScrolled(_ first: Int, _ last: Int) -> Bool {
         guard 1 <= first, first < last, last <= cells.count else { return false }
         scrolled = first - 1...last - 1
@@ -213,12 +213,12 @@ public struct TerminalScreen: Sendable {
 
     mutating func setInserts(_ isOn: Bool) { inserts = isOn }
 
-    /// False: what the mode does is not known here.
+    /// False for an unknown mode.
     mutating func set(_ mode: Int, _ isOn: Bool) -> Bool {
         guard Self.modesWithoutEffect.contains(mode) || mode == Self.wrapping || mode == Self.alternate else {
             return false
         }
-        let changes: Bool = modes.contains(mode) != isOn
+        let changes = modes.contains(mode) != isOn
         if isOn { modes.insert(mode) } else { modes.remove(mode) }
         guard mode == Self.alternate, changes else { return true }
         if isOn {

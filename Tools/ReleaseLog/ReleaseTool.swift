@@ -11,7 +11,7 @@ import ThicketRelease
 
 /// The commands of `thicket-release`.
 enum ReleaseTool {
-    /// A failure with a text for a person.
+    /// A failure with a text for the user.
     private struct Trouble: Error {
         let text: String
         init(_ text: String) { self.text = text }

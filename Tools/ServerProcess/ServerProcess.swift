@@ -19,7 +19,7 @@ public final class ServerProcess {
     /// The server's address for clients.
     public var address: String { "http://127.0.0.1:\(port)" }
 
-    /// Makes an empty data folder; the server is not started yet.
+    /// Creates an empty data folder; the server is not started yet.
     ///
     /// - Parameters:
     ///   - settings: more flags for `thicketd serve`.
@@ -54,7 +54,7 @@ public final class ServerProcess {
         guard pipe(&ends) == 0 else { throw ServerProcessError("no pipe: errno \(errno)") }
         defer { for end in ends { close(end) } }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        // For a server that is started again without having been ended.
+        // For a server that is started again without having been ended here.
         forwardErrors()
         guard let errors: UnsafeMutablePointer<FILE> = tmpfile() else {
             throw ServerProcessError("no temporary file: errno \(errno)")
@@ -74,7 +74,7 @@ public final class ServerProcess {
         try awaitListening(ends[0])
     }
 
-    /// Longest time of an administrative command in seconds; it is killed then.
+    /// Longest time of an administrative command in seconds, after which it is killed.
     private static let commandSeconds = 180
 
     /// Longest wait for the line that says that the server listens, in seconds.

@@ -45,7 +45,7 @@ public enum Campaign {
             let lines = [
                 "\(runs) seeds, \(events) events, \(virtualSeconds / 3_600) h of virtual time, \(failures.count) failed.",
                 "\(tally.edits) edits, \(tally.applied) changes applied, refusals \(refusals).",
-                "\(tally.walks) index scans, \(tally.logCuts) cuts of logs, \(tally.decidedElsewhere) deferred "
+                "\(tally.scans) index scans, \(tally.logCuts) cuts of logs, \(tally.decidedElsewhere) deferred "
                     + "changes; faults: \(tally.faults.text).",
                 "\(sealedRuns) seeds with sealed buckets: \(tally.operations) operations, \(tally.compactions) compactions, \(tally.alarms) alarms after restores and cuts of logs, no other.",
                 "\(clientSeconds / 86_400) client-days in \(Int(seconds)) s: \(clientDaysPerMinute) a minute.",

@@ -13,7 +13,7 @@ package struct Flights {
     package init() {}
 
     private var waiting = [ChannelNumber: [Slot: Flight]]()
-    private var walks = [ChannelNumber: Walk]()
+    private var scans = [ChannelNumber: Scan]()
 
     private struct Slot: Hashable {
         let key: String
@@ -28,7 +28,7 @@ package struct Flights {
     }
 
     /// An index scan of the client.
-    private struct Walk {
+    private struct Scan {
         /// The changes that were in flight when the scan was requested.
         let before: [Slot: Flight]
         var keys = Set<String>()
@@ -39,7 +39,7 @@ package struct Flights {
     package mutating func sent(_ text: [UInt8]) -> String? {
         switch try? ClientMessage(parsing: text) {
         case .channel(let number, .index(let request))? where request.mark == nil:
-            walks[number] = Walk(before: waiting[number] ?? [:])
+            scans[number] = Scan(before: waiting[number] ?? [:])
             return nil
         case .channel(let number, .change(let change))?:
             let slot = Slot(key: change.key, isCompaction: change.isCompaction)
@@ -54,7 +54,7 @@ package struct Flights {
     }
 
     /// The client processes `text`.
-    package mutating func heard(_ text: [UInt8]) {
+    package mutating func received(_ text: [UInt8]) {
         switch try? ServerMessage(parsing: text) {
         case .channel(let number, .changes(let events))?: answered(events, on: number)
         case .channel(let number, .index(let page))?: read(page, on: number)
@@ -79,12 +79,12 @@ package struct Flights {
     }
 
     private mutating func read(_ page: IndexPage, on number: ChannelNumber) {
-        guard var walk = walks[number] else { return }
-        for entry in page.entries { walk.keys.insert(entry.key.text) }
-        walks[number] = page.mark == nil ? nil : walk
+        guard var scan = scans[number] else { return }
+        for entry in page.entries { scan.keys.insert(entry.key.text) }
+        scans[number] = page.mark == nil ? nil : scan
         guard page.mark == nil else { return }
-        for (slot, flight) in walk.before where flight.endsWithObject && !slot.isCompaction {
-            guard !walk.keys.contains(slot.key), waiting[number]?[slot] == flight else { continue }
+        for (slot, flight) in scan.before where flight.endsWithObject && !slot.isCompaction {
+            guard !scan.keys.contains(slot.key), waiting[number]?[slot] == flight else { continue }
             waiting[number]?[slot] = nil
         }
     }

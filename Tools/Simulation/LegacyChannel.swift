@@ -9,7 +9,7 @@ final class LegacyChannel {
         var local: JSONObject?
         var pending: ChangeRequest?
         /// Not sent until the ghost changes or the object is edited.
-        var rests = false
+        var isStalled = false
         /// The next change carries the whole object.
         var sendsWhole = false
         /// The version that was requested with `e`.
@@ -18,7 +18,7 @@ final class LegacyChannel {
         var isDirty: Bool { local != ghost }
     }
 
-    private enum Phase { case closed, opening, walking, catchingUp, live }
+    private enum Phase { case closed, opening, scanning, catchingUp, live }
 
     private unowned let client: LegacyClient
     private var world: World { client.world }
@@ -27,10 +27,10 @@ final class LegacyChannel {
     private var phase = Phase.closed
     private var objects = [EntityKey: Object]()
     private var position: String?
-    private var walk: (current: String?, seen: Set<EntityKey>) = (nil, [])
+    private var scan: (current: String?, seen: Set<EntityKey>) = (nil, [])
     private var changes = 0
     private var emptying: ChangeRequest?
-    private var life = 0
+    private var generation = 0
 
     init(_ client: LegacyClient, _ number: Int, _ bucket: BucketName) {
         self.client = client
@@ -40,7 +40,7 @@ final class LegacyChannel {
 
     var isSynced: Bool {
         phase == .live && emptying == nil
-            && objects.values.allSatisfy { $0.pending == nil && $0.wanted == nil && (!$0.isDirty || $0.rests) }
+            && objects.values.allSatisfy { $0.pending == nil && $0.wanted == nil && (!$0.isDirty || $0.isStalled) }
     }
 
     func local(_ key: EntityKey) -> JSONObject? { objects[key]?.local }
@@ -52,7 +52,7 @@ final class LegacyChannel {
     private var name: String { "legacy-\(client.number)" }
 
     func open() {
-        life += 1
+        generation += 1
         phase = .opening
         var hello = InitRequest()
         hello.clientID = name
@@ -66,14 +66,14 @@ final class LegacyChannel {
     }
 
     func closed() {
-        life += 1
+        generation += 1
         phase = .closed
         for key in objects.keys { objects[key]?.wanted = nil }
     }
 
-    private func beginWalk() {
-        phase = .walking
-        walk = (nil, [])
+    private func beginScan() {
+        phase = .scanning
+        scan = (nil, [])
         send(.index(IndexRequest(wantsData: true, limit: 2 + client.number % 3)))
     }
 
@@ -92,43 +92,43 @@ final class LegacyChannel {
                 phase = .catchingUp
                 send(.changesSince(position))
             } else {
-                beginWalk()
+                beginScan()
             }
         case .authFailed(let code, let message):
             if code < 500 { world.problem("legacy \(client.number): \(message)") }
-            let life = life
-            world.after(5_000_000) { [self] in if self.life == life { client.startAgain() } }
+            let generation = generation
+            world.after(5_000_000) { [self] in if self.generation == generation { client.startAgain() } }
         case .index(let page): received(page)
         case .changes(let events):
             for event in events { received(event) }
             guard phase == .catchingUp else { return }
             phase = .live
             sendAgain()
-        case .changeVersionUnknown: if phase != .walking { beginWalk() }
+        case .changeVersionUnknown: if phase != .scanning { beginScan() }
         case .entity(let reply): received(reply)
         case .authExpired, .indexRequest, .notUnderstood, .options, .removed, .unknown: break
         }
     }
 
     private func received(_ page: IndexPage) {
-        guard phase == .walking else { return }
+        guard phase == .scanning else { return }
         // iOS treats all pages up to the last as one scan, and stores the position of the last page. A client that
         // continues from the index must compare the position of each page, and start its list again if it differs.
-        let isOther = walk.current != nil && walk.current != page.current.text
-        if isOther, client.habit == .goesOn { walk.seen = [] }
-        walk.current = page.current.text
+        let isOther = scan.current != nil && scan.current != page.current.text
+        if isOther, client.habit == .continues { scan.seen = [] }
+        scan.current = page.current.text
         for entry in page.entries {
-            walk.seen.insert(entry.key)
+            scan.seen.insert(entry.key)
             guard let object = entry.data?.object else { continue }
             if entry.version > objects[entry.key]?.version ?? 0 { adopt(entry.key, entry.version, object) }
         }
         if let mark = page.mark {
             return send(.index(IndexRequest(wantsData: true, mark: mark, limit: 2 + client.number % 3)))
         }
-        for key in objects.keys.sorted() where !walk.seen.contains(key) {
+        for key in objects.keys.sorted() where !scan.seen.contains(key) {
             if objects[key]?.ghost != nil { adopt(key, objects[key]?.version ?? 0, nil) }
         }
-        position = walk.current
+        position = scan.current
         if client.habit == .asksAfterIndex {
             phase = .catchingUp
             send(.changesSince(position ?? ""))
@@ -139,13 +139,13 @@ final class LegacyChannel {
     }
 
     private func received(_ reply: EntityReply) {
-        guard let key: EntityKey = try? EntityKey(reply.key), let wanted = objects[key]?.wanted,
+        guard let key = try? EntityKey(reply.key), let wanted = objects[key]?.wanted,
             reply.version >= wanted
         else { return }
         objects[key]?.wanted = nil
         guard let object = reply.data?.object else {
             // Removed since, or not kept.
-            if phase == .live { beginWalk() }
+            if phase == .live { beginScan() }
             return
         }
         if reply.version > objects[key]?.version ?? 0 { adopt(key, reply.version, object) }
@@ -164,7 +164,7 @@ final class LegacyChannel {
         }
         object.ghost = ghost
         object.version = version
-        object.rests = false
+        object.isStalled = false
         objects[key] = object
     }
 
@@ -181,11 +181,11 @@ final class LegacyChannel {
         case .applied(let change):
             applied(change)
             // During a scan the position to store is that of its pages.
-            if phase != .walking { position = change.cv.text }
+            if phase != .scanning { position = change.cv.text }
             if phase == .live { pump(change.key) }
         case .refused(let refusal):
             if let sent = emptying, refusal.ccids.contains(sent.ccid) { return answeredEmpty(refusal) }
-            guard let key: EntityKey = try? EntityKey(refusal.key), let sent = objects[key]?.pending,
+            guard let key = try? EntityKey(refusal.key), let sent = objects[key]?.pending,
                 refusal.ccids.contains(sent.ccid)
             else { return }
             refused(key, refusal.error)
@@ -203,7 +203,7 @@ final class LegacyChannel {
             if !object.isDirty || isMine { object.local = nil }
             object.ghost = nil
             object.version = change.ev
-            object.rests = false
+            object.isStalled = false
             objects[change.key] = object
             return
         }
@@ -222,7 +222,7 @@ final class LegacyChannel {
         }
         object.ghost = next
         object.version = change.ev
-        object.rests = false
+        object.isStalled = false
         objects[change.key] = object
     }
 
@@ -234,16 +234,16 @@ final class LegacyChannel {
         case .serverError, .unavailable:
             object.pending = sent
             objects[key] = object
-            let life = life
+            let generation = generation
             world.after(world.random.between(500_000, 3_000_000)) { [self] in
-                guard self.life == life, phase == .live, let again = objects[key]?.pending,
+                guard self.generation == generation, phase == .live, let again = objects[key]?.pending,
                     again.ccid == sent?.ccid
                 else { return }
                 send(.change(again))
             }
             return
         case .duplicateChange, .emptyChange:
-            object.rests = true
+            object.isStalled = true
         case .notFound:
             // Removed at the server: the local state creates it again. It may exist again, in a version that was
             // received already.
@@ -253,7 +253,7 @@ final class LegacyChannel {
             object.sendsWhole = true
             if phase == .live, code == ErrorCode.badVersion.rawValue {
                 objects[key] = object
-                return beginWalk()
+                return beginScan()
             }
         default:
             object.local = object.ghost
@@ -261,7 +261,7 @@ final class LegacyChannel {
         objects[key] = object
         // Another client has created an equal object: the index has its version.
         let isThere = code == ErrorCode.emptyChange.rawValue && object.ghost == nil
-        if isThere || code == ErrorCode.duplicateChange.rawValue, phase == .live { return beginWalk() }
+        if isThere || code == ErrorCode.duplicateChange.rawValue, phase == .live { return beginScan() }
         if phase == .live { pump(key) }
     }
 
@@ -277,14 +277,14 @@ final class LegacyChannel {
 
     func edit(_ key: EntityKey, to next: JSONObject?) {
         objects[key, default: Object()].local = next
-        objects[key]?.rests = false
+        objects[key]?.isStalled = false
         world.tally.edits += 1
         if phase == .live { pump(key) }
     }
 
     private func pump(_ key: EntityKey) {
         guard var object = objects[key], object.pending == nil, object.wanted == nil, object.isDirty,
-            !object.rests
+            !object.isStalled
         else { return }
         changes += 1
         var change = ChangeRequest(
@@ -318,9 +318,9 @@ final class LegacyChannel {
             emptying = nil
             return
         }
-        let life = life
+        let generation = generation
         world.after(world.random.between(500_000, 3_000_000)) { [self] in
-            guard self.life == life, phase == .live, let sent, emptying?.ccid == sent.ccid else { return }
+            guard self.generation == generation, phase == .live, let sent, emptying?.ccid == sent.ccid else { return }
             send(.change(sent))
         }
     }

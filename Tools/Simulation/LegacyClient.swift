@@ -9,18 +9,18 @@ final class LegacyClient: Peer {
         /// Sends `cv` after each index, as iOS does.
         case asksAfterIndex = 0
         /// Continues from the index.
-        case goesOn
+        case continues
     }
 
     let habit: Habit
     private var channels = [LegacyChannel]()
     private var beat: Int64 = 0
-    private var lastHeard: Int64 = 0
-    private var life = 0
+    private var lastReceived: Int64 = 0
+    private var generation = 0
     private var attempts = 0
 
     override init(_ world: World, _ number: Int, _ account: Account) {
-        habit = Habit(rawValue: number % 2) ?? .goesOn
+        habit = Habit(rawValue: number % 2) ?? .continues
         super.init(world, number, account)
         channels = world.names.buckets.filter { !world.names.isSealed($0) }.enumerated().map {
             LegacyChannel(self, $0.offset, $0.element)
@@ -72,12 +72,12 @@ final class LegacyClient: Peer {
     // MARK: - Connection
 
     private func connect() {
-        life += 1
+        generation += 1
         world.record("legacy connects", number)
-        let life: Int = life
+        let generation: Int = generation
         dial()
         world.after(30_000_000) { [self] in
-            if self.life == life, lastHeard < world.now - 29_000_000 { lose() }
+            if self.generation == generation, lastReceived < world.now - 29_000_000 { lose() }
         }
     }
 
@@ -87,33 +87,33 @@ final class LegacyClient: Peer {
     }
 
     private func comeBack() {
-        life += 1
-        let life: Int = life
+        generation += 1
+        let generation: Int = generation
         for channel in channels { channel.closed() }
         attempts += 1
         let pause: Int64 = min(8_000_000, 200_000 << Int64(min(attempts, 6)))
-        world.after(world.random.between(pause / 2, pause)) { [self] in if self.life == life { connect() } }
+        world.after(world.random.between(pause / 2, pause)) { [self] in if self.generation == generation { connect() } }
     }
 
     override func linkOpened() {
-        lastHeard = world.now
+        lastReceived = world.now
         for channel in channels { channel.open() }
-        keepAlive(life)
+        keepAlive(generation)
     }
 
-    private func keepAlive(_ life: Int) {
+    private func keepAlive(_ generation: Int) {
         world.after(20_000_000) { [self] in
-            guard self.life == life, link != nil else { return }
-            guard lastHeard > world.now - 45_000_000 else { return lose() }
+            guard self.generation == generation, link != nil else { return }
+            guard lastReceived > world.now - 45_000_000 else { return lose() }
             send(.heartbeat(beat))
-            keepAlive(life)
+            keepAlive(generation)
         }
     }
 
     override func linkReceived(_ text: [UInt8]) {
         world.record("legacy <", number, text)
-        link?.heard(text)
-        lastHeard = world.now
+        link?.received(text)
+        lastReceived = world.now
         guard let message = try? ServerMessage(parsing: text) else {
             return world.problem("legacy \(number): a message cannot be read")
         }

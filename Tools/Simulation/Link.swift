@@ -154,8 +154,8 @@ final class Link {
     }
 
     /// The client processes a message.
-    func heard(_ text: [UInt8]) {
-        if Self.isChange(text) || Self.isIndex(text) { flights.heard(text) }
+    func received(_ text: [UInt8]) {
+        if Self.isChange(text) || Self.isIndex(text) { flights.received(text) }
     }
 
     /// The server reads again.

@@ -58,7 +58,7 @@ public enum Mutant: String, CaseIterable, Sendable {
     /// A client that sends a sealed operation again seals it again.
     case freshSealing
     /// The server accepts clear text in sealed buckets.
-    case takesClear
+    case acceptsClear
     /// A client removes a sealed object without its tombstone.
     case bareRemoval
 
@@ -71,7 +71,7 @@ public enum Mutant: String, CaseIterable, Sendable {
     }
     var needsSealing: Bool {
         switch self {
-        case .forgetfulCompaction, .freshSealing, .takesClear, .bareRemoval: true
+        case .forgetfulCompaction, .freshSealing, .acceptsClear, .bareRemoval: true
         default: false
         }
     }
@@ -153,14 +153,14 @@ final class Mutation {
         case .silentFeed:
             return isBroadcast && strikes(oneIn: 2) && text.contains("\"clientid\"") ? nil : text
         case .staleSource:
-            guard let place: Int = text.place(behind: "\"sv\":"), text[place] > 0x31, text[place] <= 0x39 else {
+            guard let place = text.place(behind: "\"sv\":"), text[place] > 0x31, text[place] <= 0x39 else {
                 return text
             }
             var stale = text
             stale[place] -= 1
             return stale
         case .staleVersion:
-            guard let place: Int = text.place(behind: "\"cv\":\""), place + 32 <= text.count else { return text }
+            guard let place = text.place(behind: "\"cv\":\""), place + 32 <= text.count else { return text }
             let current = Array(text[place..<place + 32])
             defer { lastVersion = current }
             guard lastVersion.count == 32, strikes(oneIn: 10) else { return text }

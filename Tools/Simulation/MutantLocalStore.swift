@@ -30,8 +30,8 @@ final class MutantLocalStore: LocalStore {
     }
     func edited(_ bucket: BucketName) throws(ClientError) -> [EditedKey] { try inner.edited(bucket) }
     func keysHeld(_ bucket: BucketName) throws(ClientError) -> [EntityKey] { try inner.keysHeld(bucket) }
-    func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {
-        try inner.keysUnseen(bucket, walk: walk)
+    func keysUnseen(_ bucket: BucketName, scanID: Int64) throws(ClientError) -> [EntityKey] {
+        try inner.keysUnseen(bucket, scanID: scanID)
     }
     func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)] {
         try inner.versions(bucket, limit: limit)

@@ -168,7 +168,7 @@ final class MutantWriter: MutantReader, StoreWriter {
 
     override func bucket(_ id: BucketID) throws(StoreError) -> BucketRecord? {
         var record = try super.bucket(id)
-        if mutation.mutant == .takesClear { record?.mode = .open }
+        if mutation.mutant == .acceptsClear { record?.mode = .open }
         return record
     }
 

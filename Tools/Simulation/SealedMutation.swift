@@ -15,7 +15,7 @@ final class SealedMutation {
 
     /// - Returns: nil when no such bug is built in.
     init?(_ client: SimulatedClient) {
-        guard let mutant = client.world.scenario.mutant, mutant.needsSealing, mutant != .takesClear else {
+        guard let mutant = client.world.scenario.mutant, mutant.needsSealing, mutant != .acceptsClear else {
             return nil
         }
         self.client = client

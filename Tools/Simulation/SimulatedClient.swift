@@ -38,7 +38,7 @@ final class SimulatedClient: Peer {
         if number == 2 { options.changesInFlightMax = 1 }
         let kept = world.scenario.mutant.map { MutantLocalStore(storage.store, $0) } ?? storage.store
         var machine = try SyncMachine(options: options, store: kept, random: world.random.split())
-        if !follows(number) { machine.heardBuckets = [] }
+        if !follows(number) { machine.bucketsWithReaders = [] }
         return machine
     }
 
@@ -113,7 +113,7 @@ final class SimulatedClient: Peer {
     }
 
     private func perform(_ actions: [SyncAction]) {
-        var told = [BucketName: Int]()
+        var delivered = [BucketName: Int]()
         for action in actions {
             switch action {
             case .connect:
@@ -127,11 +127,11 @@ final class SimulatedClient: Peer {
             case .send(let text): link?.send(mutation?.sent(text) ?? text)
             case .event(let bucket, let event):
                 follow(bucket, event)
-                if event.comesOnce { told[bucket, default: 0] += 1 }
+                if event.comesOnce { delivered[bucket, default: 0] += 1 }
             case .status, .fetched, .removals, .tokenEnded, .tokenGood: break
             }
         }
-        for (bucket, count) in told.sorted(by: { $0.key < $1.key }) {
+        for (bucket, count) in delivered.sorted(by: { $0.key < $1.key }) {
             perform(machine.delivered(bucket, count: count, now: world.milliseconds))
         }
         arm()
@@ -209,7 +209,7 @@ final class SimulatedClient: Peer {
         guard !inbox.isEmpty else { return }
         let texts = inbox
         inbox = []
-        for text in texts { link?.heard(text) }
+        for text in texts { link?.received(text) }
         let now = world.milliseconds
         let batch = ServerBatch(texts)
         perform(machine.ahead(of: batch, now: now))
@@ -263,7 +263,7 @@ final class SimulatedClient: Peer {
         case .integrity(let report): world.alarm(bucket, report, of: self)
         case .conflict(let conflict):
             if world.isRestored, world.names.isSealed(bucket) {
-                world.giveUp(told: conflict.losing, standing: conflict.winning)
+                world.giveUp(losing: conflict.losing, winning: conflict.winning)
             }
         case .refused, .unavailable, .caughtUp, .overrun: break
         }

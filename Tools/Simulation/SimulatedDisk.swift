@@ -10,7 +10,7 @@ final class SimulatedDisk {
     private let device: FaultVFS
     private let history: DiskHistory
     private let root: String
-    private var life = 0
+    private var generation = 0
 
     /// File systems stay registered with SQLite, so runs reuse those of runs that have ended.
     private static let idle = Mutex<(devices: [FaultVFS], made: Int, roots: Int)>(([], 0, 0))
@@ -45,11 +45,11 @@ final class SimulatedDisk {
         history.reset(to: DiskModel())
         history.lie(oneIn: nil)
         Self.idle.withLock { $0.devices.append(device) }
-        for life in 0...life { Self.clear("\(root)/\(life)") }
+        for generation in 0...generation { Self.clear("\(root)/\(generation)") }
         rmdir(root)
     }
 
-    private var folder: String { "\(root)/\(life)" }
+    private var folder: String { "\(root)/\(generation)" }
     /// The VFS name with which databases are opened.
     var name: String { device.name }
     var isCrashed: Bool { device.isCrashed }
@@ -105,7 +105,7 @@ final class SimulatedDisk {
     func restart(with files: [String: [UInt8]]) throws(SimulatedDiskError) {
         device.crash()
         let old = folder
-        life += 1
+        generation += 1
         try Self.make(folder)
         var model = [String: [UInt8]]()
         for (name, bytes) in files.sorted(by: { $0.key < $1.key }) {

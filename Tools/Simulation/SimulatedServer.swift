@@ -7,7 +7,7 @@ import ThicketServer
 /// to each other, and with a possible end at any moment: what is not in the store is lost then.
 final class SimulatedServer {
     /// One process of the server.
-    private final class Life {
+    private final class Process {
         let hub: Hub
         let core: ShardCore
         let readers: [ReadExecutor]
@@ -45,7 +45,7 @@ final class SimulatedServer {
     private(set) var codec: ChangeVersionCodec
     /// The bug that is built in; nil: none.
     private let mutation: Mutation?
-    private var life: Life?
+    private var process: Process?
     private var serial: UInt32 = 0
     private var asks: AskID = 0
     private var clearWrites = 0
@@ -68,13 +68,14 @@ final class SimulatedServer {
     func findings() -> [String] { storage.findings() }
 
     /// Reads what is committed; nil while the server is down.
-    var auditor: (any StoreReader)? { storage.isDown ? nil : life?.auditor }
+    var auditor: (any StoreReader)? { storage.isDown ? nil : process?.auditor }
 
-    var isUp: Bool { life != nil }
+    var isUp: Bool { process != nil }
     /// No work is in progress.
     var isQuiet: Bool {
-        guard let life else { return false }
-        return life.queue.isEmpty && !life.core.hasBacklog && life.hub.readCount == 0 && life.hub.changeCount == 0
+        guard let process else { return false }
+        return process.queue.isEmpty && !process.core.hasBacklog && process.hub.readCount == 0
+            && process.hub.changeCount == 0
     }
 
     private var instant: HubInstant {
@@ -88,11 +89,11 @@ final class SimulatedServer {
         do {
             storage.beginWrite()
             try storage.restart()
-            let life = try makeLife()
+            let process = try makeProcess()
             endWrite()
-            self.life = life
-            if life.maintenance != nil { scheduleMaintenance(life) }
-            scheduleBackup(life)
+            self.process = process
+            if process.maintenance != nil { scheduleMaintenance(process) }
+            scheduleBackup(process)
         } catch {
             // A crash during the start: the next process starts.
             guard storage.isDown else { return world.problem("the store does not open again: \(error)") }
@@ -111,7 +112,7 @@ final class SimulatedServer {
         for finding in storage.findings() { world.problem("the audit of the store finds: \(finding)") }
     }
 
-    private func makeLife() throws(StoreError) -> Life {
+    private func makeProcess() throws(StoreError) -> Process {
         let made = try storage.makeWriter()
         let writer = mutation?.writer(made) ?? made
         var readers = [ReadExecutor]()
@@ -120,7 +121,7 @@ final class SimulatedServer {
             readers.append(
                 ReadExecutor(reader: mutation?.reader(made) ?? made, codec: codec, limits: world.scenario.limits))
         }
-        return Life(
+        return Process(
             hub: Hub(limits: world.scenario.limits, codec: codec, metrics: Metrics()),
             core: ShardCore(store: writer, settings: world.scenario.shard), readers: readers,
             maintenance: try storage.makeMaintenance(), auditor: try storage.makeReader())
@@ -128,12 +129,12 @@ final class SimulatedServer {
 
     /// The process is killed.
     func crash() {
-        guard let life else { return }
+        guard let process else { return }
         world.record("server dies", 0)
-        self.life = nil
+        self.process = nil
         storage.crash()
         // By number: the order of a dictionary is not determined by the seed.
-        for link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
+        for link in process.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
         startLater()
     }
 
@@ -151,10 +152,10 @@ final class SimulatedServer {
     /// Most backups that are kept: older ones are dropped.
     private static let backupsMax = 3
 
-    private func scheduleBackup(_ life: Life) {
+    private func scheduleBackup(_ process: Process) {
         guard world.scenario.faults[.serverRestore] > 0 else { return }
         world.after(world.random.between(3_000_000, 20_000_000)) { [self] in
-            guard self.life === life, !world.isCalm else { return }
+            guard self.process === process, !world.isCalm else { return }
             do {
                 guard let copy = try storage.backUp() else { return }
                 backups.append(Backup(copy: copy, mirrors: world.ledger.mirrors, base: storage.identity.versionBase))
@@ -163,19 +164,19 @@ final class SimulatedServer {
             } catch {
                 return world.problem("the backup fails: \(error)")
             }
-            scheduleBackup(life)
+            scheduleBackup(process)
         }
     }
 
     /// The server ends, and starts again from one of its backups.
     func restore() {
-        guard let life, !backups.isEmpty else { return }
+        guard let process, !backups.isEmpty else { return }
         let backup = backups[world.random.below(backups.count)]
         world.record("server restored", 0)
         world.tally.faults[.serverRestore] += 1
         world.isRestored = true
-        self.life = nil
-        for link in life.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
+        self.process = nil
+        for link in process.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
         do {
             try storage.restore(backup.copy)
         } catch {
@@ -190,41 +191,41 @@ final class SimulatedServer {
 
     private func startLater() {
         let pause = world.random.delay(50_000, 10_000_000)
-        world.after(pause) { [self] in if self.life == nil { start() } }
+        world.after(pause) { [self] in if self.process == nil { start() } }
     }
 
     func heal() {
         storage.heal()
-        if life == nil { start() }
+        if process == nil { start() }
     }
 
     // MARK: - Connections
 
     /// - Returns: false when the server is down.
     func accept(_ link: Link) -> Bool {
-        guard let life else { return false }
+        guard let process else { return false }
         serial += 1
         var slot: Int32 = 0
-        while life.slots.contains(slot) { slot += 1 }
-        life.slots.insert(slot)
+        while process.slots.contains(slot) { slot += 1 }
+        process.slots.insert(slot)
         let id = ConnectionID(slot: slot, serial: serial)
         link.id = id
-        life.links[id] = link
-        life.hub.opened(id, app: link.peer.account.app.text)
-        perform(life)
+        process.links[id] = link
+        process.hub.opened(id, app: link.peer.account.app.text)
+        perform(process)
         return true
     }
 
     func received(_ link: Link, _ text: [UInt8]) {
-        guard let life, let id = link.id, life.links[id] === link else { return }
+        guard let process, let id = link.id, process.links[id] === link else { return }
         world.record("server <", link.serial, text)
         world.tally.messages += 1
         link.watch.asked(text, codec, self)
-        life.hub.received(id, mutation?.received(text) ?? text, now: instant)
+        process.hub.received(id, mutation?.received(text) ?? text, now: instant)
         if let clear = clearWrite(beside: text, of: link.peer.account) {
-            life.hub.received(id, clear, now: instant)
+            process.hub.received(id, clear, now: instant)
         }
-        perform(life)
+        perform(process)
     }
 
     /// What an older program of the same user would write at this moment; nil: nothing.
@@ -238,55 +239,55 @@ final class SimulatedServer {
 
     /// The server notices that a client is gone.
     func lost(_ link: Link) {
-        guard let life, let id = link.id, life.links[id] === link else { return }
+        guard let process, let id = link.id, process.links[id] === link else { return }
         world.record("server lost", link.serial)
-        forget(link, id, life)
-        life.hub.closed(id)
-        perform(life)
+        forget(link, id, process)
+        process.hub.closed(id)
+        perform(process)
     }
 
-    private func forget(_ link: Link, _ id: ConnectionID, _ life: Life) {
-        life.links[id] = nil
-        life.slots.remove(id.slot)
+    private func forget(_ link: Link, _ id: ConnectionID, _ process: Process) {
+        process.links[id] = nil
+        process.slots.remove(id.slot)
         link.id = nil
     }
 
     /// What the event loop does with a client that does not read.
-    private func drop(_ link: Link, _ id: ConnectionID, _ life: Life) {
+    private func drop(_ link: Link, _ id: ConnectionID, _ process: Process) {
         world.record("server drops", link.serial)
-        forget(link, id, life)
-        life.hub.closed(id)
+        forget(link, id, process)
+        process.hub.closed(id)
         link.close(1013, "too slow")
     }
 
-    private func perform(_ life: Life, isBroadcast: Bool = false) {
-        for action in life.hub.takeActions() {
+    private func perform(_ process: Process, isBroadcast: Bool = false) {
+        for action in process.hub.takeActions() {
             switch action {
             case .send(let id, let frame):
-                guard let link: Link = life.links[id] else { continue }
+                guard let link = process.links[id] else { continue }
                 guard let text = sent(frame, isBroadcast) else { continue }
                 world.record("server >", link.serial, text)
                 link.watch.observe(text, codec, world.ledger)
-                if !link.answer(text) { drop(link, id, life) }
+                if !link.answer(text) { drop(link, id, process) }
             case .close(let id, let code, let reason):
-                guard let link: Link = life.links[id] else { continue }
+                guard let link = process.links[id] else { continue }
                 world.record("server closes", link.serial, Array(reason.utf8))
-                forget(link, id, life)
-                life.hub.closed(id)
+                forget(link, id, process)
+                process.hub.closed(id)
                 link.close(code.rawValue, reason)
-            case .pause(let id): life.links[id]?.isPaused = true
+            case .pause(let id): process.links[id]?.isPaused = true
             case .resume(let id):
-                guard let link: Link = life.links[id] else { continue }
+                guard let link = process.links[id] else { continue }
                 world.after(0) { link.resume() }
             case .submit(let request):
-                life.queue.append(request)
-                wakeShard(life)
-            case .read(let request): read(request, life)
-            case .readWhenDrained(let request): read(request, life)
+                process.queue.append(request)
+                wakeShard(process)
+            case .read(let request): read(request, process)
+            case .readWhenDrained(let request): read(request, process)
             case .admit, .report, .respond: continue
             }
         }
-        scheduleTick(life)
+        scheduleTick(process)
     }
 
     /// nil: a bug loses it.
@@ -305,110 +306,112 @@ final class SimulatedServer {
 
     /// An administrator requests the state of the clients of a bucket.
     func ask() {
-        guard let life else { return }
+        guard let process else { return }
         asks += 1
         let ids = world.names.ids
         let bucket = ids[world.random.below(ids.count)]
-        life.hub.ask(asks, RemoteQuestion(bucket: bucket, kind: .index, seconds: 5), now: instant)
-        perform(life)
+        process.hub.ask(asks, RemoteQuestion(bucket: bucket, kind: .index, seconds: 5), now: instant)
+        perform(process)
     }
 
     // MARK: - The other threads
 
-    private func scheduleTick(_ life: Life) {
-        guard let pause = life.hub.tickMilliseconds else { return }
+    private func scheduleTick(_ process: Process) {
+        guard let pause = process.hub.tickMilliseconds else { return }
         let time = world.now + Int64(pause) * 1_000
-        guard time < life.nextTick ?? .max else { return }
-        life.nextTick = time
+        guard time < process.nextTick ?? .max else { return }
+        process.nextTick = time
         world.agenda.at(time) { [self] in
-            guard self.life === life, life.nextTick == time else { return }
-            life.nextTick = nil
-            life.hub.tick(instant)
-            perform(life)
+            guard self.process === process, process.nextTick == time else { return }
+            process.nextTick = nil
+            process.hub.tick(instant)
+            perform(process)
         }
     }
 
     /// A reader reads at one moment and its answer reaches the loop at another.
-    private func read(_ request: ReadRequest, _ life: Life) {
+    private func read(_ request: ReadRequest, _ process: Process) {
         let slow = world.befalls(.slowRead)
         let lookAt = world.random.delay(50, slow ? 3_000_000 : 20_000)
         let travel = world.random.delay(20, slow ? 2_000_000 : 5_000)
-        life.reads += 1
-        let reader = life.readers[life.reads % life.readers.count]
+        process.reads += 1
+        let reader = process.readers[process.reads % process.readers.count]
         world.after(lookAt) { [self] in
-            guard self.life === life else { return }
+            guard self.process === process else { return }
             let answer = reader.answer(request)
             world.after(travel) { [self] in
-                guard self.life === life else { return }
-                life.hub.answered(request, answer, now: instant)
-                perform(life)
+                guard self.process === process else { return }
+                process.hub.answered(request, answer, now: instant)
+                perform(process)
             }
         }
     }
 
-    private func wakeShard(_ life: Life) {
-        guard !life.isShardAwake else { return }
-        life.isShardAwake = true
+    private func wakeShard(_ process: Process) {
+        guard !process.isShardAwake else { return }
+        process.isShardAwake = true
         world.after(world.random.delay(50, world.isCalm ? 5_000 : 300_000)) { [self] in
-            guard self.life === life else { return }
-            life.isShardAwake = false
-            decide(life)
+            guard self.process === process else { return }
+            process.isShardAwake = false
+            decide(process)
         }
     }
 
     /// The cycle of the shard's thread: take the queued changes, commit when the group is full and at the end.
-    private func decide(_ life: Life) {
-        let count = world.random.chance(700) ? life.queue.count : world.random.below(life.queue.count + 1)
+    private func decide(_ process: Process) {
+        let count = world.random.chance(700) ? process.queue.count : world.random.below(process.queue.count + 1)
         // Every third turn works like the loop with a lone change, which the loop commits itself.
-        life.turns += 1
-        if life.turns % 3 == 0, count > 0, !life.core.isFull {
-            _ = life.core.beginCommit(of: Array(life.queue.prefix(count)))
+        process.turns += 1
+        if process.turns % 3 == 0, count > 0, !process.core.isFull {
+            _ = process.core.beginCommit(of: Array(process.queue.prefix(count)))
         }
-        var host = Batch(server: self, life: life)
-        guard life.core.run(life.queue.prefix(count), for: &host) else { return }
-        life.queue.replaceSubrange(..<count, with: host.left)
-        if life.queue.count > host.left.count || life.core.hasBacklog { wakeShard(life) }
+        var host = Batch(server: self, process: process)
+        guard process.core.run(process.queue.prefix(count), for: &host) else { return }
+        process.queue.replaceSubrange(..<count, with: host.left)
+        if process.queue.count > host.left.count || process.core.hasBacklog { wakeShard(process) }
     }
 
     /// The simulated thread around the core; the batch itself is worked off by the code of the server.
     private struct Batch: ShardHost {
         let server: SimulatedServer
-        let life: Life
+        let process: Process
         /// Requests of users with a deferred change.
         var left = [ShardRequest]()
 
         func request(in work: ShardRequest) -> ShardRequest? { work }
 
         mutating func begins(_ request: ShardRequest) -> Bool {
-            guard case .change(let change) = request, life.held.contains(change.reservation.tenant) else { return true }
+            guard case .change(let change) = request, process.held.contains(change.reservation.tenant) else {
+                return true
+            }
             left.append(request)
             return false
         }
 
         func received(_ request: ShardRequest, at index: Int, deferred: DeferredChange?) {
-            if let deferred { server.decideElsewhere(deferred, life) }
+            if let deferred { server.decideElsewhere(deferred, process) }
         }
 
-        func commit(requests: Int) -> Bool { server.commit(life, requests) }
+        func commit(requests: Int) -> Bool { server.commit(process, requests) }
 
         func perform(_ work: ShardRequest) {}
     }
 
     /// Another thread reads the object at one moment, and its result is committed, as the first change of its user, at
     /// another.
-    private func decideElsewhere(_ long: DeferredChange, _ life: Life) {
+    private func decideElsewhere(_ long: DeferredChange, _ process: Process) {
         let tenant = long.submitted.reservation.tenant
-        life.held.insert(tenant)
+        process.held.insert(tenant)
         world.tally.decidedElsewhere += 1
-        let reader = world.random.chance(900) ? life.auditor : nil
+        let reader = world.random.chance(900) ? process.auditor : nil
         world.after(world.random.delay(50, 300_000)) { [self] in
-            guard self.life === life else { return }
+            guard self.process === process else { return }
             let result = long.decide(reading: reader)
             world.after(world.random.delay(20, 300_000)) { [self] in
-                guard self.life === life else { return }
-                life.held.remove(tenant)
-                life.queue.insert(.decided(result), at: 0)
-                wakeShard(life)
+                guard self.process === process else { return }
+                process.held.remove(tenant)
+                process.queue.insert(.decided(result), at: 0)
+                wakeShard(process)
             }
         }
     }
@@ -419,9 +422,9 @@ final class SimulatedServer {
     }
 
     /// - Returns: false when the process died in it.
-    private func commit(_ life: Life, _ requests: Int) -> Bool {
+    private func commit(_ process: Process, _ requests: Int) -> Bool {
         storage.beginWrite()
-        let outcome = life.core.commit()
+        let outcome = process.core.commit()
         endWrite()
         world.ledger.observe(self)
         if outcome.failure != nil, !storage.isDown { world.tally.faults[.commitRefused] += 1 }
@@ -432,36 +435,36 @@ final class SimulatedServer {
         }
         world.record("commit", outcome.appliedCount)
         let travel = world.random.delay(20, world.isCalm ? 2_000 : 100_000)
-        life.outcomesAt = max(life.outcomesAt, world.now + travel)
-        guard let told = mutation.map({ $0.passOn(outcome) }) ?? outcome else { return true }
+        process.outcomesAt = max(process.outcomesAt, world.now + travel)
+        guard let passedOn = mutation.map({ $0.passOn(outcome) }) ?? outcome else { return true }
         let late = mutation?.lateness ?? 0
-        world.agenda.at(life.outcomesAt + late) { [self] in
-            guard self.life === life else { return }
-            life.hub.committed(told, now: instant)
-            perform(life, isBroadcast: true)
+        world.agenda.at(process.outcomesAt + late) { [self] in
+            guard self.process === process else { return }
+            process.hub.committed(passedOn, now: instant)
+            perform(process, isBroadcast: true)
         }
         return true
     }
 
-    private func scheduleMaintenance(_ life: Life) {
+    private func scheduleMaintenance(_ process: Process) {
         world.after(world.random.between(100_000, 2_000_000) * (world.scenario.isDays ? 60 : 1)) { [self] in
-            guard self.life === life, let maintenance = life.maintenance else { return }
+            guard self.process === process, let maintenance = process.maintenance else { return }
             storage.beginWrite()
-            keep(life, maintenance)
+            keep(process, maintenance)
             endWrite()
             if storage.isDown {
                 world.tally.faults[.commitCrash] += 1
                 crash()
             } else {
-                scheduleMaintenance(life)
+                scheduleMaintenance(process)
             }
         }
     }
 
-    private func keep(_ life: Life, _ maintenance: any StoreMaintenance) {
+    private func keep(_ process: Process, _ maintenance: any StoreMaintenance) {
         do {
             guard let batch = try maintenance.nextBatch(now: instant.unix) else { return }
-            _ = try life.core.apply(batch)
+            _ = try process.core.apply(batch)
             world.tally.logCuts += 1
             world.record("log cut", 0)
         } catch {

@@ -108,7 +108,7 @@ struct MarkerSource {
     }
 
     /// The first account besides `own` whose characters occur in a message, plain or percent-encoded as in differences.
-    static func stranger(in text: [UInt8], besides own: Int) -> Int? {
+    static func foreignAccount(in text: [UInt8], besides own: Int) -> Int? {
         var (value, rest): (UInt32, Int) = (0, 0)
         var place = 0
         while place < text.count {

@@ -7,15 +7,15 @@ final class Watch {
     private struct Channel {
         let bucket: BucketName
         let clientID: String?
-        var told: ToldChanges
+        var sent: SentChanges
         /// A library that must repeat its scan when the log was cut during it (decision 0003).
-        let isToldNoPosition: Bool
+        let getsNoPosition: Bool
         /// Positions of the scans that were continued.
-        var walks = Set<GlobalID>()
+        var scans = Set<GlobalID>()
 
-        init(_ bucket: BucketName, clientID: String?, library: String?, told: ToldChanges) {
-            (self.bucket, self.clientID, self.told) = (bucket, clientID, told)
-            isToldNoPosition = ["ios", "osx"].contains(library)
+        init(_ bucket: BucketName, clientID: String?, library: String?, sent: SentChanges) {
+            (self.bucket, self.clientID, self.sent) = (bucket, clientID, sent)
+            getsNoPosition = ["ios", "osx"].contains(library)
         }
     }
 
@@ -43,8 +43,8 @@ final class Watch {
         if case .initialize(let hello) = request {
             guard let bucket = try? BucketName(hello.name ?? "") else { return }
             let before = channels[number].flatMap { $0.bucket == bucket ? $0 : nil }
-            let told = before.map { ToldChanges(after: $0.told) } ?? ToldChanges()
-            channels[number] = Channel(bucket, clientID: hello.clientID, library: hello.library, told: told)
+            let sent = before.map { SentChanges(after: $0.sent) } ?? SentChanges()
+            channels[number] = Channel(bucket, clientID: hello.clientID, library: hello.library, sent: sent)
             if let first = hello.firstRequest { asked(first, number, codec) }
         } else {
             asked(request, number, codec)
@@ -57,17 +57,17 @@ final class Watch {
         switch request {
         case .changesSince(let position):
             if let gid = codec.decode(position, tag: tag(channel.bucket, codec)) {
-                channels[number]?.told.asked(since: gid)
+                channels[number]?.sent.asked(since: gid)
             }
         case .index(let page):
-            world.tally.walks += 1
-            channels[number]?.told.askedForIndex()
+            world.tally.scans += 1
+            channels[number]?.sent.askedForIndex()
             // The scan's position, the key below which it continues, and the position of an earlier scan that was
             // started again.
             let marks = (page.mark ?? "").split(separator: ".").compactMap {
                 codec.decode(String($0), tag: tag(channel.bucket, codec))
             }
-            if marks.count > 1 { channels[number]?.walks.insert(marks.count == 3 ? marks[2] : marks[0]) }
+            if marks.count > 1 { channels[number]?.scans.insert(marks.count == 3 ? marks[2] : marks[0]) }
         case .change(let change):
             // In other objects a whole text may be replaced meanwhile, and then one of the two wins.
             let isTyped = channel.bucket == world.names.notes && !change.key.utf8.elementsEqual("old".utf8)
@@ -98,8 +98,8 @@ final class Watch {
 
     func observe(_ text: [UInt8], _ codec: ChangeVersionCodec, _ ledger: Ledger) {
         if text.first == 0x68 { return }
-        if let stranger = MarkerSource.stranger(in: text, besides: account.number) {
-            return world.problem("link \(link): account \(account.number) was sent what belongs to account \(stranger)")
+        if let foreign = MarkerSource.foreignAccount(in: text, besides: account.number) {
+            return world.problem("link \(link): account \(account.number) was sent what belongs to account \(foreign)")
         }
         let message: ServerMessage
         do {
@@ -108,7 +108,7 @@ final class Watch {
             return world.problem("link \(link): the server sent what cannot be read: \(error)")
         }
         guard case .channel(let number, let reply) = message, let channel = channels[number] else { return }
-        if world.names.isSealed(channel.bucket), MarkerSource.stranger(in: text, besides: -1) != nil {
+        if world.names.isSealed(channel.bucket), MarkerSource.foreignAccount(in: text, besides: -1) != nil {
             return world.problem("link \(link): text written into a sealed bucket is sent in clear")
         }
         let mirror = ledger.mirror(world.names.id(channel.bucket, of: account))
@@ -124,7 +124,7 @@ final class Watch {
             guard let key = try? EntityKey(reply.key), let data = reply.data else { return }
             check(key, reply.version, data, mirror, "e")
         case .changeVersionUnknown:
-            channels[number]?.told.positionUnknown()
+            channels[number]?.sent.positionUnknown()
         default: break
         }
     }
@@ -132,11 +132,11 @@ final class Watch {
     private func observe(_ page: IndexPage, _ number: ChannelNumber, _ channel: Channel, _ codec: ChangeVersionCodec) {
         let tag = tag(channel.bucket, codec)
         if let gid = codec.decode(page.current.text, tag: tag) {
-            channels[number]?.told.index(at: gid)
-        } else if channel.isToldNoPosition, let gid = codec.decode(page.current.text, tag: ~tag),
-            channel.walks.contains(gid)
+            channels[number]?.sent.index(at: gid)
+        } else if channel.getsNoPosition, let gid = codec.decode(page.current.text, tag: ~tag),
+            channel.scans.contains(gid)
         {
-            channels[number]?.told.walkedAnew()
+            channels[number]?.sent.scannedAgain()
         } else {
             world.problem("link \(link): an index has no known position")
         }
@@ -169,7 +169,7 @@ final class Watch {
                 world.problem("link \(link): change \(gid) was sent with other versions than its row has")
             }
             let isOwn = change.clientID == channel.clientID
-            if let flaw = channels[number]?.told.record(gid, after: before, isOwn: isOwn) {
+            if let flaw = channels[number]?.sent.record(gid, after: before, isOwn: isOwn) {
                 world.problem("link \(link), channel \(number): \(flaw)")
             }
         case .refused(let refusal):

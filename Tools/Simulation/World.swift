@@ -104,10 +104,10 @@ final class World {
     }
 
     /// A user has decided against this text: its content was seen and given up.
-    func giveUp(_ object: JSONObject?) { giveUp(told: object.map { .object($0) }) }
+    func giveUp(_ object: JSONObject?) { giveUp(losing: object.map { .object($0) }) }
 
     /// A user was notified of a conflict's losing value. Characters that the winning value has, too, are not lost.
-    func giveUp(told losing: JSONValue?, standing winning: JSONValue? = nil) {
+    func giveUp(losing: JSONValue?, winning: JSONValue? = nil) {
         givenUp.formUnion(Self.scalars(losing).subtracting(Self.scalars(winning)))
     }
 
@@ -199,7 +199,7 @@ struct Tally: Sendable, Equatable {
     var applied = 0
     var refusals = [Int: Int]()
     var faults = FaultCounts()
-    var walks = 0
+    var scans = 0
     var logCuts = 0
     /// Deferred changes.
     var decidedElsewhere = 0
@@ -214,7 +214,7 @@ struct Tally: Sendable, Equatable {
         applied += other.applied
         refusals.merge(other.refusals, uniquingKeysWith: +)
         faults.add(other.faults)
-        walks += other.walks
+        scans += other.scans
         logCuts += other.logCuts
         decidedElsewhere += other.decidedElsewhere
         messages += other.messages

@@ -3,8 +3,8 @@ import ThicketPlatform
 import ThicketProcesses
 import ThicketProtocol
 
-/// A small HTTP client that blocks: one connection that stays, from an address of this machine that the caller chooses,
-/// every wait with a deadline. Belongs to one thread at a time.
+/// A small blocking HTTP client: one persistent connection, from an address of this machine that the caller chooses,
+/// with a deadline for every wait. Used by one thread at a time.
 public final class Caller {
     /// An answer, byte for byte.
     public struct Reply: Sendable {
@@ -17,30 +17,30 @@ public final class Caller {
 
         /// A text of a JSON body.
         public func string(_ name: String) throws(ProcessError) -> String {
-            guard let root: JSONNode = try? JSONDocument(parsing: body).root, let text: String = root[name]?.string
+            guard let root = try? JSONDocument(parsing: body).root, let text = root[name]?.string
             else { throw ProcessError("\(status): no '\(name)' in \(text)") }
             return text
         }
     }
 
-    /// Seconds that one answer may take.
-    private static let patience: Int = 20
+    /// Longest time for one answer, in seconds.
+    private static let patience = 20
 
     private let descriptor: Int32
     private var unread: [UInt8] = []
 
-    /// - Parameter source: the last three bytes of the address in 127.0.0.0/8 to come from. What a server counts by
-    ///   address it counts apart for each.
+    /// - Parameter source: the last three bytes of the client's address in 127.0.0.0/8. A server's counters by address
+    ///   are separate for each.
     public init(port: UInt16, source: UInt32 = 1) throws(ProcessError) {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         guard descriptor >= 0 else { throw ProcessError("no socket: \(errno)") }
-        var time: timeval = .init(tv_sec: Self.patience, tv_usec: 0)
+        var time = timeval(tv_sec: Self.patience, tv_usec: 0)
         var one: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
         guard Loopback.connect(descriptor, port: port, source: source) else {
-            let reason: String = .init(cString: strerror(errno))
+            let reason = String(cString: strerror(errno))
             close(descriptor)
             throw ProcessError("no connection to port \(port): \(reason)")
         }
@@ -60,15 +60,15 @@ public final class Caller {
     public static func request(
         _ method: String, _ path: String, _ fields: [(String, String)] = [], body: String? = nil
     ) -> [UInt8] {
-        var text: String = "\(method) \(path) HTTP/1.1\r\nhost: 127.0.0.1\r\n"
-        for (name, value): (String, String) in fields { text += "\(name): \(value)\r\n" }
-        if let body: String { text += "content-length: \(body.utf8.count)\r\n" }
+        var text = "\(method) \(path) HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+        for (name, value) in fields { text += "\(name): \(value)\r\n" }
+        if let body { text += "content-length: \(body.utf8.count)\r\n" }
         return Array((text + "\r\n" + (body ?? "")).utf8)
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     public func send(_ bytes: [UInt8]) throws(ProcessError) {
-        var sent: Int = 0
+        var sent = 0
         while sent < bytes.count {
             let count: Int = bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
                 Glibc.send(descriptor, bytes.baseAddress?.advanced(by: sent), bytes.count - sent, Int32(MSG_NOSIGNAL))
@@ -80,8 +80,8 @@ public final class Caller {
 
     /// The next answer, with a length or in chunks.
     public func reply(headOnly: Bool = false) throws(ProcessError) -> Reply {
-        var reader: HTTPResponseHeadReader = .init()
-        var raw: [UInt8] = []
+        var reader = HTTPResponseHeadReader()
+        var raw = [UInt8]()
         while true {
             let (head, used): (HTTPResponseHead?, Int) = try read(&reader)
             raw += unread[..<used]
@@ -90,7 +90,7 @@ public final class Caller {
                 try fill()
                 continue
             }
-            let hasBody: Bool = !headOnly && head.status != 204 && head.status != 304
+            let hasBody = !headOnly && head.status != 204 && head.status != 304
             return Reply(
                 status: head.status, head: raw, body: hasBody ? try body(head.fields) : [], fields: head.fields)
         }
@@ -117,11 +117,11 @@ public final class Caller {
         guard fields["transfer-encoding"] == "chunked" else {
             return try take(fields["content-length"].flatMap { Int($0) } ?? 0)
         }
-        var body: [UInt8] = []
+        var body = [UInt8]()
         while true {
-            var line: [UInt8] = []
+            var line = [UInt8]()
             while line.suffix(2) != [13, 10] { line += try take(1) }
-            guard let count: Int = .init(String(decoding: line.dropLast(2), as: UTF8.self), radix: 16) else {
+            guard let count = Int(String(decoding: line.dropLast(2), as: UTF8.self), radix: 16) else {
                 throw ProcessError("no chunk")
             }
             body += try take(count)
@@ -137,8 +137,8 @@ public final class Caller {
     }
 
     private func fill() throws(ProcessError) {
-        var bytes: [UInt8] = .init(repeating: 0, count: 64 << 10)
-        let count: Int = recv(descriptor, &bytes, bytes.count, 0)
+        var bytes = [UInt8](repeating: 0, count: 64 << 10)
+        let count = recv(descriptor, &bytes, bytes.count, 0)
         guard count > 0 else {
             throw ProcessError(
                 count < 0 && errno == EAGAIN ? "nothing came for \(Self.patience) s" : "the connection ended")
@@ -150,17 +150,17 @@ public final class Caller {
 /// Connections inside of this machine.
 enum Loopback {
     /// - Parameter source: as in `Caller.init`.
-    /// - Returns: false with `errno` where it failed; a connection that is under way counts as made.
+    /// - Returns: false with `errno` after a failure; a connection in progress counts as made.
     static func connect(_ descriptor: Int32, port: UInt16, source: UInt32 = 1) -> Bool {
-        var own: sockaddr_in = address(source, port: 0)
-        let isBound: Bool = withUnsafePointer(to: &own) { (address: UnsafePointer<sockaddr_in>) in
+        var own = address(source, port: 0)
+        let isBound = withUnsafePointer(to: &own) { (address: UnsafePointer<sockaddr_in>) in
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) { (plain: UnsafePointer<sockaddr>) in
                 bind(descriptor, plain, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
             }
         }
         guard isBound else { return false }
-        var other: sockaddr_in = address(1, port: port)
-        let result: Int32 = withUnsafePointer(to: &other) { (address: UnsafePointer<sockaddr_in>) in
+        var other = address(1, port: port)
+        let result = withUnsafePointer(to: &other) { (address: UnsafePointer<sockaddr_in>) in
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) { (plain: UnsafePointer<sockaddr>) in
                 Glibc.connect(descriptor, plain, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
@@ -169,7 +169,7 @@ enum Loopback {
     }
 
     private static func address(_ host: UInt32, port: UInt16) -> sockaddr_in {
-        var address: sockaddr_in = .init()
+        var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = (0x7F00_0000 | host & 0xFF_FFFF).bigEndian

@@ -1,25 +1,25 @@
 import ThicketCrypto
 
-/// Finds what a canary becomes when SHA-256 is taken of it again and again, after any number of rounds: a value that is
-/// stretched with one round too few tells whoever sees it as much as the last one, and a single round is guessed at once.
+/// Finds the iterated SHA-256 values of a canary after any number of rounds: a value with one round too few gives an
+/// attacker as much as the last one, and a single round is guessed at once.
 ///
 /// `@unchecked`: nothing changes after `init`.
 final class DigestChains: @unchecked Sendable {
-    /// Rounds after which no value may be found: the stretch of old notes sends that of round 15,000.
+    /// Rounds after which no value may be found: the stretching of old notes sends that of round 15,000.
     static let rounds: Range<Int> = 1..<15_000
 
     private let names: [String]
-    /// The first eight bytes of a value; 0 where nothing is, so that eight zeros are never found.
+    /// The first eight bytes of a value; 0 in an empty place, so that eight zeros are never found.
     private let keys: UnsafeMutableBufferPointer<UInt64>
-    /// Which canary and round: `canary << 16 | round`.
+    /// Canary and round of each value: `canary << 16 | round`.
     private let sources: UnsafeMutableBufferPointer<UInt32>
     private let mask: Int
-    /// A bit for each 24 bits of a key, so that most places cost one look.
+    /// A bit for each 24 bits of a key, so that most places need one look-up.
     private let filter: UnsafeMutableBufferPointer<UInt8>
 
     init(_ canaries: [(name: String, secret: [UInt8])]) {
         names = canaries.map(\.name)
-        var size: Int = 1 << 12
+        var size = 1 << 12
         while size < canaries.count * Self.rounds.count * 2 { size *= 2 }
         (keys, sources) = (.allocate(capacity: size), .allocate(capacity: size))
         keys.initialize(repeating: 0)
@@ -27,8 +27,8 @@ final class DigestChains: @unchecked Sendable {
         filter = .allocate(capacity: 1 << 21)
         filter.initialize(repeating: 0)
         mask = size - 1
-        for (number, canary): (Int, (name: String, secret: [UInt8])) in canaries.enumerated() {
-            var value: [UInt8] = canary.secret
+        for (number, canary) in canaries.enumerated() {
+            var value = canary.secret
             for round: Int in Self.rounds {
                 value = Hash.sha256(value)
                 insert(value, UInt32(number << 16 | round))
@@ -45,24 +45,24 @@ final class DigestChains: @unchecked Sendable {
     private static func slot(_ key: UInt64) -> Int { Int(truncatingIfNeeded: (key &* 0x9E37_79B9_7F4A_7C15) >> 24) }
 
     private func insert(_ value: [UInt8], _ source: UInt32) {
-        let key: UInt64 = value.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
+        let key = value.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }
         filter[Int(key & 0xFF_FFFF) >> 3] |= 1 << UInt8(key & 7)
-        var slot: Int = Self.slot(key) & mask
+        var slot = Self.slot(key) & mask
         while keys[slot] != 0 { slot = (slot + 1) & mask }
         (keys[slot], sources[slot]) = (key, source)
     }
 
-    /// What stands in `bytes`, as lines for a person: each canary once.
+    /// The canaries in `bytes`, as lines for a person: each canary once.
     func findings(in bytes: [UInt8], place: String) -> [String] {
-        var found: [Int: Int] = [:]
+        var found = [Int: Int]()
         guard bytes.count >= 8 else { return [] }
         bytes.withUnsafeBytes { (hay: UnsafeRawBufferPointer) in
-            var start: Int = 0
+            var start = 0
             while start <= hay.count - 8 {
-                let key: UInt64 = hay.loadUnaligned(fromByteOffset: start, as: UInt64.self)
+                let key = hay.loadUnaligned(fromByteOffset: start, as: UInt64.self)
                 start += 1
                 guard key != 0, filter[Int(key & 0xFF_FFFF) >> 3] & 1 << UInt8(key & 7) != 0 else { continue }
-                var slot: Int = Self.slot(key) & mask
+                var slot = Self.slot(key) & mask
                 while keys[slot] != 0, keys[slot] != key { slot = (slot + 1) & mask }
                 if keys[slot] == key { found[Int(sources[slot] >> 16)] = Int(sources[slot] & 0xFFFF) }
             }

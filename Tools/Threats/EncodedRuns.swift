@@ -1,12 +1,13 @@
-/// Bytes that stand in a text as base64, base64url, base32 or hex: what was packed before it was spelled is found in these.
+/// Bytes that a text contains as base64, base64url, base32 or hex: data that was packed before its encoding is found in
+/// these.
 enum EncodedRuns {
-    /// Letters that a run has at least: shorter ones hold no canary.
-    private static let lettersMin: Int = 12
+    /// Fewest letters of a run: shorter ones hold no canary.
+    private static let lettersMin = 12
 
-    /// Everything that runs of letters decode to, with zeros between: base64 of both alphabets from each of the four letters
-    /// that it may begin with, base32 from each of eight, hex from both.
+    /// All decodings of runs of letters, with zeros between: base64 of both alphabets from each of the four possible
+    /// first letters, base32 from each of eight, hex from both.
     static func decoded(_ bytes: [UInt8]) -> [UInt8] {
-        var found: [UInt8] = []
+        var found = [UInt8]()
         bytes.withUnsafeBufferPointer { (bytes: UnsafeBufferPointer<UInt8>) in
             values.withUnsafeBufferPointer { (values: UnsafeBufferPointer<UInt8>) in
                 gather(bytes, values, bits: 6, starts: 4, into: &found)
@@ -25,13 +26,13 @@ enum EncodedRuns {
         _ bytes: UnsafeBufferPointer<UInt8>, _ values: UnsafeBufferPointer<UInt8>, bits: UInt32, starts: Int,
         into found: inout [UInt8]
     ) {
-        var run: [UInt8] = []
-        var place: Int = 0
+        var run = [UInt8]()
+        var place = 0
         while place <= bytes.count {
-            if place < bytes.count, case let value:UInt8 = values[Int(bytes[place])], value != 0xFF {
+            if place < bytes.count, case let value = values[Int(bytes[place])], value != 0xFF {
                 run.append(value)
                 place += 1
-            } else if case let skipped:Int = lineEnd(bytes, place), skipped > 0, !run.isEmpty {
+            } else if case let skipped = lineEnd(bytes, place), skipped > 0, !run.isEmpty {
                 // Old notes cut their base64 into lines.
                 place += skipped
             } else {
@@ -42,7 +43,7 @@ enum EncodedRuns {
         }
     }
 
-    /// Bytes of a line's end at a place, as it is or in JSON's escapes; 0 where there is none.
+    /// Bytes of a line's end at a place, as it is or in JSON's escapes; 0 without one.
     private static func lineEnd(_ bytes: UnsafeBufferPointer<UInt8>, _ place: Int) -> Int {
         guard place < bytes.count else { return 0 }
         if bytes[place] == 13 || bytes[place] == 10 { return 1 }
@@ -51,7 +52,7 @@ enum EncodedRuns {
     }
 
     private static func join(_ run: [UInt8], bits: UInt32, starts: Int, into found: inout [UInt8]) {
-        for start: Int in 0..<starts {
+        for start in 0..<starts {
             var (kept, count): (UInt32, UInt32) = (0, 0)
             var place: Int = start
             while place < run.count {
@@ -67,20 +68,20 @@ enum EncodedRuns {
         }
     }
 
-    private static let values: [UInt8] = table(
+    private static let values = table(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", ("-", 62), ("_", 63))
-    /// Of base32, in both cases: names of sealed objects are spelled so.
-    private static let fives: [UInt8] = {
-        var fives: [UInt8] = table("abcdefghijklmnopqrstuvwxyz234567")
-        for letter: Int in 0x41...0x5A { fives[letter] = fives[letter + 0x20] }
+    /// Values of base32 in both cases, the spelling of sealed objects' names.
+    private static let fives = {
+        var fives = table("abcdefghijklmnopqrstuvwxyz234567")
+        for letter in 0x41...0x5A { fives[letter] = fives[letter + 0x20] }
         return fives
     }()
-    private static let digits: [UInt8] = table(
+    private static let digits = table(
         "0123456789abcdef", ("A", 10), ("B", 11), ("C", 12), ("D", 13), ("E", 14), ("F", 15))
 
     /// The value of each letter; 255 for others.
     private static func table(_ letters: String, _ more: (Unicode.Scalar, UInt8)...) -> [UInt8] {
-        var table: [UInt8] = .init(repeating: 0xFF, count: 256)
+        var table = [UInt8](repeating: 0xFF, count: 256)
         for (value, letter): (Int, UInt8) in letters.utf8.enumerated() { table[Int(letter)] = UInt8(value) }
         for (letter, value): (Unicode.Scalar, UInt8) in more { table[Int(UInt8(ascii: letter))] = value }
         return table

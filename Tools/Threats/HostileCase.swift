@@ -2,31 +2,31 @@ import ThicketCrypto
 import ThicketPlatform
 import ThicketTestSupport
 
-/// What one connection of the attacker sends: pieces with pauses between them, and how it goes away.
+/// The bytes of one connection of the attacker, in pieces with pauses between them, and the way it ends.
 public struct HostileCase: Sendable {
     public let number: Int
     public let name: String
     public private(set) var pieces: [[UInt8]]
-    /// Whether it breaks the connection instead of closing it.
+    /// Whether it resets the connection instead of closing it.
     public let isReset: Bool
 
     /// The same number, seed and corpus give the same bytes.
     public init(number: Int, seed: UInt64, corpus: HostileCorpus) {
-        var random: SeededRandom = .init(seed: seed &+ UInt64(number) &* 0x9E37_79B9)
+        var random = SeededRandom(seed: seed &+ UInt64(number) &* 0x9E37_79B9)
         _ = random.next()
-        let entry: HostileCorpus.Entry = corpus.entries[Int(random.next() % UInt64(corpus.entries.count))]
-        var bytes: [UInt8] = entry.bytes
-        var ways: [String] = []
-        // One in twelve goes as it is: the way to what is broken must stay open.
-        let rounds: UInt64 = random.next() % 12 == 0 ? 0 : 1 + random.next() % 3
+        let entry = corpus.entries[Int(random.next() % UInt64(corpus.entries.count))]
+        var bytes = entry.bytes
+        var ways = [String]()
+        // One in twelve is sent unchanged, so that the paths to the broken parts stay reachable.
+        let rounds = random.next() % 12 == 0 ? 0 : 1 + random.next() % 3
         for _ in 0..<rounds {
-            let way: HostileWay = .all[Int(random.next() % UInt64(HostileWay.all.count))]
+            let way = HostileWay.all[Int(random.next() % UInt64(HostileWay.all.count))]
             ways.append(way.name)
             bytes = way.change(bytes, corpus, &random)
             if bytes.count > 1 << 18 { bytes.removeLast(bytes.count - 1 << 18) }
         }
-        // Every other one says the length that it has become: else much of it would only be waited for.
-        let isFramed: Bool = ways.allSatisfy { !["another length", "wrong chunks", "pipelined"].contains($0) }
+        // Every other one gets its true length: otherwise the server would only wait for the rest of many.
+        let isFramed = ways.allSatisfy { !["another length", "wrong chunks", "pipelined"].contains($0) }
         if isFramed, random.next() % 2 == 0 { bytes = HostileWay.withTrueLength(bytes) }
         self.number = number
         name = "\(entry.name): \(ways.isEmpty ? "as it is" : ways.joined(separator: ", "))"
@@ -37,9 +37,9 @@ public struct HostileCase: Sendable {
 
     /// Cuts the bytes into up to twelve pieces.
     private mutating func split(_ random: inout SeededRandom) {
-        let bytes: [UInt8] = pieces[0]
+        let bytes = pieces[0]
         guard bytes.count > 1 else { return }
-        let cuts: [Int] = Set(
+        let cuts = Set(
             (0..<(1 + random.next() % 11)).map { _ in 1 + Int(random.next() % UInt64(bytes.count - 1)) }
         )
         .sorted()
@@ -58,7 +58,7 @@ struct HostileWay: Sendable {
 
     static let all: [HostileWay] = [
         HostileWay("bits flipped") { bytes, _, random in
-            var bytes: [UInt8] = bytes
+            var bytes = bytes
             for _ in 0...random.next() % 8 where !bytes.isEmpty {
                 bytes[place(in: bytes, &random)] ^= 1 << UInt8(random.next() % 8)
             }
@@ -70,7 +70,7 @@ struct HostileWay: Sendable {
             return Array(bytes[..<min(start, end)] + bytes[max(start, end)...])
         },
         HostileWay("spliced with another") { bytes, corpus, random in
-            let other: [UInt8] = corpus.entries[Int(random.next() % UInt64(corpus.entries.count))].bytes
+            let other = corpus.entries[Int(random.next() % UInt64(corpus.entries.count))].bytes
             return Array(bytes[..<place(in: bytes, &random)] + other[place(in: other, &random)...])
         },
         HostileWay("a line repeated", repeatLine),
@@ -86,12 +86,12 @@ struct HostileWay: Sendable {
             let letters: [UInt8] = [0, 0x20, 0x0A, 0x0D, 0x22, 0x5B, 0x7B, 0x25, 0x3A, 0x61, 0xC3, 0xFF]
             let count: Int = 1 << Int(random.next() % 15)
             let run: [UInt8] = .init(repeating: letters[Int(random.next() % UInt64(letters.count))], count: count)
-            let start: Int = place(in: bytes, &random)
+            let start = place(in: bytes, &random)
             return Array(bytes[..<start] + run + bytes[start...])
         },
         HostileWay("a token changed", changeToken),
         HostileWay("noise") { bytes, _, random in
-            let start: Int = place(in: bytes, &random)
+            let start = place(in: bytes, &random)
             return Array(bytes[..<start])
                 + (0..<(1 + random.next() % 300)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
         },
@@ -102,12 +102,12 @@ struct HostileWay: Sendable {
         },
     ]
 
-    /// The same with the `content-length` of the first request that its body has.
+    /// The same with the true `content-length` of the first request's body.
     static func withTrueLength(_ bytes: [UInt8]) -> [UInt8] {
         let (name, mark): ([UInt8], [UInt8]) = (Array("content-length: ".utf8), [13, 10, 13, 10])
         guard let end: Int = bytes.indices.first(where: { bytes[$0...].starts(with: mark) }),
-            let start: Int = bytes[..<end].indices.first(where: { bytes[$0...].starts(with: name) }),
-            let stop: Int = bytes[start...].firstIndex(of: 13)
+            let start = bytes[..<end].indices.first(where: { bytes[$0...].starts(with: name) }),
+            let stop = bytes[start...].firstIndex(of: 13)
         else { return bytes }
         return Array(bytes[..<(start + name.count)]) + Array("\(bytes.count - end - 4)".utf8) + bytes[stop...]
     }
@@ -120,23 +120,23 @@ struct HostileWay: Sendable {
 
     /// The line of the head around a place, with its end.
     private static func repeatLine(_ bytes: [UInt8], _: HostileCorpus, _ random: inout SeededRandom) -> [UInt8] {
-        let middle: Int = place(in: bytes, &random)
-        guard let start: Int = bytes[..<middle].lastIndex(of: 10), let end: Int = bytes[middle...].firstIndex(of: 10)
+        let middle = place(in: bytes, &random)
+        guard let start = bytes[..<middle].lastIndex(of: 10), let end = bytes[middle...].firstIndex(of: 10)
         else { return bytes }
-        let line: [UInt8] = Array(bytes[(start + 1)...end])
-        let times: Int = [1, 2, 70, 400][Int(random.next() % 4)]
+        let line = Array(bytes[(start + 1)...end])
+        let times = [1, 2, 70, 400][Int(random.next() % 4)]
         return Array(bytes[...end]) + (0..<times).flatMap { _ in line } + bytes[(end + 1)...]
     }
 
-    private static let numbers: [String] = [
+    private static let numbers = [
         "18446744073709551616", "-1", "9223372036854775807", "9223372036854775808", "4294967295", "1e400", "-0", "0x10",
         "1e-400", "99999999999999999999999999999999", "00", "1.5", "+5", "null", "\"x\"", "[]", "2147483648", "1E5",
     ]
 
-    /// Puts another number in the place of a row of digits.
+    /// Replaces a row of digits by another number.
     private static func blowUp(_ bytes: [UInt8], _: HostileCorpus, _ random: inout SeededRandom) -> [UInt8] {
         let isDigit: (UInt8) -> Bool = { (0x30...0x39).contains($0) }
-        guard let start: Int = bytes[place(in: bytes, &random)...].firstIndex(where: isDigit) else { return bytes }
+        guard let start = bytes[place(in: bytes, &random)...].firstIndex(where: isDigit) else { return bytes }
         let end: Int = bytes[start...].firstIndex { !isDigit($0) } ?? bytes.count
         return Array(bytes[..<start]) + Array(numbers[Int(random.next() % UInt64(numbers.count))].utf8) + bytes[end...]
     }
@@ -144,10 +144,10 @@ struct HostileWay: Sendable {
     /// Another `content-length`, or another length of a WebSocket's frame.
     private static func changeLength(_ bytes: [UInt8], _: HostileCorpus, _ random: inout SeededRandom) -> [UInt8] {
         let name: [UInt8] = Array("content-length: ".utf8)
-        if let start: Int = bytes.indices.first(where: { bytes[$0...].starts(with: name) }) {
+        if let start = bytes.indices.first(where: { bytes[$0...].starts(with: name) }) {
             let end: Int = bytes[(start + name.count)...].firstIndex(of: 13) ?? bytes.count
-            let known: Int = .init(String(decoding: bytes[(start + name.count)..<end], as: UTF8.self)) ?? 0
-            let values: [String] =
+            let known = Int(String(decoding: bytes[(start + name.count)..<end], as: UTF8.self)) ?? 0
+            let values =
                 numbers + ["\(known &+ 1)", "\(max(0, known) / 2)", "\(known), \(known)", " \(known)\t", ""]
             let value: [UInt8] = Array(values[Int(random.next() % UInt64(values.count))].utf8)
             return Array(bytes[..<(start + name.count)]) + value + bytes[end...]
@@ -155,10 +155,10 @@ struct HostileWay: Sendable {
         let starts: [Int] = bytes.indices.dropLast(10).filter { bytes[$0] == 0x81 && bytes[$0 + 1] >= 0x80 }
         guard !starts.isEmpty else { return bytes }
         let start: Int = starts[Int(random.next() % UInt64(starts.count))]
-        var changed: [UInt8] = bytes
+        var changed = bytes
         changed[start] = [0x81, 0x01, 0x80, 0x82, 0xF1, 0x88, 0x89, 0x8F][Int(random.next() % 8)]
         changed[start + 1] = [0xFF, 0xFE, 0x7E, 0x7F, 0x80, 0xFD][Int(random.next() % 6)]
-        for offset: Int in 2..<10 {
+        for offset in 2..<10 {
             changed[start + offset] = random.next() % 2 == 0 ? 0 : UInt8(truncatingIfNeeded: random.next())
         }
         return changed
@@ -172,14 +172,14 @@ struct HostileWay: Sendable {
             String(decoding: bytes[..<end], as: UTF8.self).split(separator: "\r\n")
                 .filter { random.next() % 4 == 0 || !$0.hasPrefix("content-length") }.joined(separator: "\r\n").utf8)
         var body: [UInt8] = Array("\r\ntransfer-encoding: chunked\r\n\r\n".utf8)
-        let sizes: [String] = [
+        let sizes = [
             "0", "ffffffffffffffff", "-1", "8000000000000000", "", "g", "5;x=\"y\"", "0x5", "00000005",
         ]
-        var rest: ArraySlice<UInt8> = bytes[(end + 4)...]
+        var rest = bytes[(end + 4)...]
         while !rest.isEmpty {
-            let piece: ArraySlice<UInt8> = rest.prefix(1 + Int(random.next() % 40))
+            let piece = rest.prefix(1 + Int(random.next() % 40))
             rest = rest.dropFirst(piece.count)
-            let size: String =
+            let size =
                 random.next() % 5 == 0 ? sizes[Int(random.next() % UInt64(sizes.count))] : .init(piece.count, radix: 16)
             body += Array("\(size)\r\n".utf8) + piece + (random.next() % 9 == 0 ? [] : [13, 10])
         }
@@ -192,16 +192,16 @@ struct HostileWay: Sendable {
             (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
                 || byte == 0x2D || byte == 0x5F || byte == 0x2E
         }
-        var runs: [Range<Int>] = []
-        var start: Int = 0
-        for place: Int in 0...bytes.count where place == bytes.count || !isPart(bytes[place]) {
+        var runs = [Range<Int>]()
+        var start = 0
+        for place in 0...bytes.count where place == bytes.count || !isPart(bytes[place]) {
             if place - start >= 32 { runs.append(start..<place) }
             start = place + 1
         }
         guard !runs.isEmpty else { return bytes }
-        let run: Range<Int> = runs[Int(random.next() % UInt64(runs.count))]
-        var parts: [[UInt8]] = bytes[run].split(separator: 0x2E, omittingEmptySubsequences: false).map(Array.init)
-        let part: Int = Int(random.next() % UInt64(parts.count))
+        let run = runs[Int(random.next() % UInt64(runs.count))]
+        var parts = bytes[run].split(separator: 0x2E, omittingEmptySubsequences: false).map(Array.init)
+        let part = Int(random.next() % UInt64(parts.count))
         switch random.next() % 7 {
         case 0: parts[part] = []
         case 1: parts.swapAt(0, part)

@@ -1,17 +1,17 @@
 import Glibc
 import ThicketProcesses
 
-/// Mutated requests, tokens and frames by the thousand against a live server, and what must hold meanwhile: no crash, no
-/// answer of 5xx, memory flat, and clients beside it are answered (docs/decisions/0032).
+/// Thousands of mutated requests, tokens and frames against a live server, and the conditions meanwhile: no crash, no
+/// 5xx answer, flat memory, and answers for the clients beside it (docs/decisions/0032).
 public enum HostileRun {
     public struct Settings: Sendable {
-        /// Connections of the attacker, each with a mutated request or several.
+        /// Connections of the attacker, each with one or several mutated requests.
         public var requests: Int = 100_000
         public var seed: UInt64 = 1
-        /// The first one's number: with `requests` 1 a single one can be sent again.
+        /// The number of the first connection: with `requests` 1, a single one can be repeated.
         public var first: Int = 0
         /// MiB by which the server may be larger at the end than after the first fifth. Caches fill, and users, buckets
-        /// and sessions are made: what is kept of each request is not to be among it.
+        /// and sessions are created; state kept for each request would exceed this bound.
         public var growthMax: Int = 24
         public init() {}
     }
@@ -22,10 +22,10 @@ public enum HostileRun {
         public var lines: [String] = []
     }
 
-    /// - Parameter report: gets a line now and then.
+    /// - Parameter report: gets an occasional line.
     public static func run(_ settings: Settings, report: (String) -> Void = { _ in }) -> Outcome {
         do throws(ProcessError) {
-            let house: ThreatHouse = try .init(
+            let house = try ThreatHouse(
                 "hostile", ["--log-level", "warning", "--changes-wait", "1s", "--sockjs-patience", "1s"])
             return try attack(house, settings, report)
         } catch {
@@ -36,13 +36,13 @@ public enum HostileRun {
     private static func attack(
         _ house: ThreatHouse, _ settings: Settings, _ report: (String) -> Void
     ) throws(ProcessError) -> Outcome {
-        let corpus: HostileCorpus = try .init(house)
-        let witness: HostileWitness = .init(port: house.port, token: corpus.witness)
+        let corpus = try HostileCorpus(house)
+        let witness = HostileWitness(port: house.port, token: corpus.witness)
         try witness.start()
-        let load: HostileLoad = .init(port: house.port)
-        let begun: Int64 = Steady.milliseconds()
-        var early: Int = 0
-        for place: Int in 0..<settings.requests {
+        let load = HostileLoad(port: house.port)
+        let begun = Steady.milliseconds()
+        var early = 0
+        for place in 0..<settings.requests {
             load.add(HostileCase(number: settings.first + place, seed: settings.seed, corpus: corpus))
             if place == settings.requests / 5 { early = resident(house.daemon.process.id) }
             if place % 20_000 == 19_999 { report(line(place + 1, begun, house, witness)) }
@@ -50,8 +50,8 @@ public enum HostileRun {
         }
         load.finish()
         witness.stop()
-        let late: Int = atRest(house.daemon.process.id, atMost: early + settings.growthMax << 20)
-        var outcome: Outcome = .init()
+        let late = whenIdle(house.daemon.process.id, atMost: early + settings.growthMax << 20)
+        var outcome = Outcome()
         outcome.lines = [
             line(settings.requests, begun, house, witness),
             "answers by status (0: none): "
@@ -60,7 +60,7 @@ public enum HostileRun {
         ]
         outcome.faults = load.faults.map { "seed \(settings.seed), request \($0.number): \($0.text)" }
         if load.refusedConnections > 0 { outcome.faults.append("\(load.refusedConnections) connections were refused") }
-        if let fault: String = witness.current.fault { outcome.faults.append("a client beside it: \(fault)") }
+        if let fault = witness.current.fault { outcome.faults.append("a client beside it: \(fault)") }
         if witness.current.rounds == 0 { outcome.faults.append("no client beside it was ever answered") }
         if late - early > settings.growthMax << 20 {
             outcome.faults.append("the server grew by \((late - early) >> 20) MiB")
@@ -69,46 +69,46 @@ public enum HostileRun {
         return outcome
     }
 
-    /// Ends the server and looks at what it leaves.
+    /// Ends the server and checks its data.
     private static func ending(_ house: ThreatHouse) throws(ProcessError) -> [String] {
-        var faults: [String] = []
-        let end: ChildProcess.Outcome = try house.daemon.terminate()
+        var faults = [String]()
+        let end = try house.daemon.terminate()
         if end.code != 0 {
             faults.append(
                 "the server ended with \(end.code as Any), signal \(end.signal as Any): \(end.errors.suffix(2_000))")
         }
         let errors: [Substring] = end.errors.split(separator: "\n").filter { $0.contains("level=error") }
         if !errors.isEmpty { faults.append("\(errors.count) errors in the log, the first: \(errors[0])") }
-        let check: ChildProcess.Outcome = try Daemon.command(house.folder.path, ["check"])
+        let check = try Daemon.command(house.folder.path, ["check"])
         if check.code != 0 { faults.append("thicketd check: \(check.output)\(check.errors)") }
         return faults
     }
 
     private static func line(_ count: Int, _ begun: Int64, _ house: ThreatHouse, _ witness: HostileWitness) -> String {
-        let report: HostileWitness.Report = witness.current
+        let report = witness.current
         return "\(count) requests in \((Steady.milliseconds() - begun) / 1_000) s; the server has "
             + "\(resident(house.daemon.process.id) >> 20) MiB; clients beside it: \(report.rounds) rounds of three, slowest answer "
             + "\(report.slowest) ms"
     }
 
-    /// Resident bytes when the server has had time for what it still had to do: a starved one has much of it when the last
-    /// connection is given up, and that is not kept. Waits no longer than until they are within the bound.
-    private static func atRest(_ id: pid_t, atMost bound: Int) -> Int {
+    /// Resident bytes after the server has had time for its remaining work: a starved server has much of it when the
+    /// last connection is given up, and that memory is released later. Waits only until the bytes are within the bound.
+    private static func whenIdle(_ id: pid_t, atMost bound: Int) -> Int {
         Steady.waitFor(seconds: pauseSeconds) { () -> Int? in
-            let bytes: Int = resident(id)
+            let bytes = resident(id)
             return bytes <= bound ? bytes : nil
         } ?? resident(id)
     }
 
-    /// Longest wait for memory to be given back.
-    private static let pauseSeconds: Int = 20
+    /// Longest wait for memory to be released.
+    private static let pauseSeconds = 20
 
-    /// Resident bytes of a process; 0 when it is gone.
+    /// Resident bytes of a process; 0 if it has ended.
     private static func resident(_ id: pid_t) -> Int {
-        guard let file: UnsafeMutablePointer<FILE> = fopen("/proc/\(id)/statm", "r") else { return 0 }
+        guard let file = fopen("/proc/\(id)/statm", "r") else { return 0 }
         defer { fclose(file) }
-        var bytes: [UInt8] = .init(repeating: 0, count: 200)
-        let count: Int = fread(&bytes, 1, bytes.count, file)
+        var bytes = [UInt8](repeating: 0, count: 200)
+        let count = fread(&bytes, 1, bytes.count, file)
         let words: [Substring] = String(decoding: bytes[..<count], as: UTF8.self).split(separator: " ")
         return words.count > 1 ? (Int(words[1]) ?? 0) * Int(sysconf(Int32(_SC_PAGESIZE))) : 0
     }

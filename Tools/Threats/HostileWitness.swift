@@ -3,20 +3,20 @@ import Synchronization
 import ThicketProcesses
 import ThicketProtocol
 
-/// Clients who behave, beside the attack: a WebSocket that writes, a connection of the data API, a session that polls.
-/// Each asks all the time and has to be answered.
+/// Well-behaved clients beside the attack: a WebSocket that writes, a connection of the data API, a polling session.
+/// Each sends requests all the time and has to be answered.
 final class HostileWitness: Sendable {
-    /// What they saw.
+    /// The observations of these clients.
     struct Report: Sendable {
-        var rounds: Int = 0
+        var rounds = 0
         /// Milliseconds of the slowest answer.
         var slowest: Int64 = 0
         var fault: String?
     }
 
-    private let report: Mutex<Report> = .init(.init())
-    private let goesOn: Atomic<Bool> = .init(true)
-    private let thread: Mutex<pthread_t> = .init(pthread_t())
+    private let report = Mutex<Report>(.init())
+    private let isRunning = Atomic<Bool>(true)
+    private let thread = Mutex<pthread_t>(pthread_t())
     private let port: UInt16
     private let token: String
 
@@ -24,9 +24,9 @@ final class HostileWitness: Sendable {
 
     var current: Report { report.withLock { $0 } }
 
-    /// Begins on a thread of its own, and waits for the first answers: whatever else is going on in this process.
+    /// Starts its own thread and waits for the first answers, whatever else runs in this process.
     func start() throws(ProcessError) {
-        let result: Int32 = thread.withLock { (thread: inout pthread_t) in
+        let result = thread.withLock { (thread: inout pthread_t) in
             pthread_create(
                 &thread, nil,
                 { (context: UnsafeMutableRawPointer?) in
@@ -35,27 +35,27 @@ final class HostileWitness: Sendable {
                 }, Unmanaged.passRetained(self).toOpaque())
         }
         guard result == 0 else { throw ProcessError("no thread: \(result)") }
-        let isSeen: Bool? = Steady.waitFor { current.rounds > 0 || current.fault != nil ? true : nil }
+        let isSeen = Steady.waitFor { current.rounds > 0 || current.fault != nil ? true : nil }
         guard isSeen == true else { throw ProcessError("no client was answered before anything was sent") }
     }
 
-    /// Ends after the round at hand.
+    /// Ends after the present round.
     func stop() {
-        goesOn.store(false, ordering: .relaxed)
+        isRunning.store(false, ordering: .relaxed)
         pthread_join(thread.withLock { $0 }, nil)
     }
 
-    /// Until `stop`, or the first fault.
+    /// Runs until `stop`, or the first fault.
     private func run() {
         do throws(ProcessError) {
-            let socket: WireSocket = try .init(port: port, app: ThreatHouse.app)
+            let socket = try WireSocket(port: port, app: ThreatHouse.app)
             try socket.open("witness", app: ThreatHouse.app, token: token, clientID: "witness")
-            let data: Caller = try .init(port: port)
-            let poll: Caller = try .init(port: port)
-            let opened: Caller.Reply = try poll.ask("POST", "/sock/1/notes/000/witness/xhr", body: "")
+            let data = try Caller(port: port)
+            let poll = try Caller(port: port)
+            let opened = try poll.ask("POST", "/sock/1/notes/000/witness/xhr", body: "")
             guard opened.text == "o\n" else { throw ProcessError("the session did not open: \(opened.text)") }
-            var round: Int = 0
-            while goesOn.load(ordering: .relaxed) {
+            var round = 0
+            while isRunning.load(ordering: .relaxed) {
                 try time { () throws(ProcessError) in try write(socket, round) }
                 try time { () throws(ProcessError) in try read(data, round) }
                 try time { () throws(ProcessError) in try beat(poll, round) }
@@ -69,18 +69,18 @@ final class HostileWitness: Sendable {
     }
 
     private func time(_ body: () throws(ProcessError) -> Void) throws(ProcessError) {
-        let begun: Int64 = Steady.milliseconds()
+        let begun = Steady.milliseconds()
         try body()
-        let passed: Int64 = Steady.milliseconds() - begun
+        let passed = Steady.milliseconds() - begun
         report.withLock { $0.slowest = max($0.slowest, passed) }
     }
 
-    /// A change, and its acknowledgement.
+    /// Sends a change and waits for its acknowledgement.
     private func write(_ socket: WireSocket, _ round: Int) throws(ProcessError) {
-        let (operation, source): (String, String) = round == 0 ? ("+", "") : ("r", "\"sv\":\(round),")
+        let (operation, source) = round == 0 ? ("+", "") : ("r", "\"sv\":\(round),")
         socket.send(
             #"0:c:{"id":"k","o":"M",\#(source)"ccid":"w\#(round)","v":{"n":{"o":"\#(operation)","v":\#(round)}}}"#)
-        let version: Version = try socket.next { (message: ServerMessage) -> Version? in
+        let version = try socket.next { (message: ServerMessage) -> Version? in
             guard case .channel(0, .changes(let events)) = message else { return nil }
             return switch events.first {
             case .applied(let change)?: change.ev
@@ -91,16 +91,16 @@ final class HostileWitness: Sendable {
     }
 
     private func read(_ data: Caller, _ round: Int) throws(ProcessError) {
-        let reply: Caller.Reply = try data.ask("GET", "/1/notes/witness/i/k", [("x-simperium-token", token)])
+        let reply = try data.ask("GET", "/1/notes/witness/i/k", [("x-simperium-token", token)])
         guard reply.status == 200, reply.text == "{\"n\":\(round)}" else {
             throw ProcessError("the object was \(reply.status) \(reply.text) in round \(round)")
         }
     }
 
     private func beat(_ poll: Caller, _ round: Int) throws(ProcessError) {
-        let taken: Caller.Reply = try poll.ask("POST", "/sock/1/notes/000/witness/xhr_send", body: "[\"h:\(round)\"]")
+        let taken = try poll.ask("POST", "/sock/1/notes/000/witness/xhr_send", body: "[\"h:\(round)\"]")
         guard taken.status == 204 else { throw ProcessError("a message was answered \(taken.status)") }
-        let answer: Caller.Reply = try poll.ask("POST", "/sock/1/notes/000/witness/xhr", body: "")
+        let answer = try poll.ask("POST", "/sock/1/notes/000/witness/xhr", body: "")
         guard answer.text == "a[\"h:\(round + 1)\"]\n" else { throw ProcessError("a heartbeat was \(answer.text)") }
     }
 }

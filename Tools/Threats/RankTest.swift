@@ -1,19 +1,19 @@
 import Glibc
 
-/// Whether two rows of measurements can be told apart by their ranks (Mann and Whitney 1947, two-sided, normal
-/// approximation with the correction for ties). Says nothing about how they are distributed, as times are not.
+/// Whether two rows of measurements differ by their ranks (Mann and Whitney 1947, two-sided, normal approximation with
+/// the correction for ties). It does not assume a distribution, since times have no known one.
 public enum RankTest {
-    /// The probability that two rows of the same distribution differ at least so much.
-    /// - Returns: 1 where a row is empty.
+    /// The probability that two rows of the same distribution differ at least this much.
+    /// - Returns: 1 if a row is empty.
     public static func probability(_ left: [Double], _ right: [Double]) -> Double {
         guard !left.isEmpty, !right.isEmpty else { return 1 }
         let all: [(value: Double, isLeft: Bool)] =
             (left.map { ($0, true) } + right.map { ($0, false) }).sorted { $0.value < $1.value }
-        let (m, n): (Double, Double) = (Double(left.count), Double(right.count))
-        let total: Double = m + n
+        let (m, n) = (Double(left.count), Double(right.count))
+        let total = m + n
         var rankSum: Double = 0
         var ties: Double = 0
-        var start: Int = 0
+        var start = 0
         while start < all.count {
             var end: Int = start
             while end < all.count, all[end].value == all[start].value { end += 1 }
@@ -24,18 +24,18 @@ public enum RankTest {
             ties += count * count * count - count
             start = end
         }
-        let statistic: Double = rankSum - m * (m + 1) / 2
-        let variance: Double = m * n / 12 * (total + 1 - ties / (total * max(1, total - 1)))
+        let statistic = rankSum - m * (m + 1) / 2
+        let variance = m * n / 12 * (total + 1 - ties / (total * max(1, total - 1)))
         guard variance > 0 else { return 1 }
-        let distance: Double = max(0, abs(statistic - m * n / 2) - 0.5) / variance.squareRoot()
+        let distance = max(0, abs(statistic - m * n / 2) - 0.5) / variance.squareRoot()
         return erfc(distance / 2.0.squareRoot())
     }
 
-    /// 0 of nothing.
+    /// The median; 0 for an empty list.
     public static func median(_ values: [Double]) -> Double {
         guard !values.isEmpty else { return 0 }
-        let sorted: [Double] = values.sorted()
-        let middle: Int = sorted.count / 2
+        let sorted = values.sorted()
+        let middle = sorted.count / 2
         return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
     }
 }

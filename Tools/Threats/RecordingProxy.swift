@@ -4,7 +4,7 @@ import ThicketProcesses
 
 /// A TCP relay in this process that keeps every byte, both ways, of every connection.
 ///
-/// `@unchecked`: what was recorded is behind its mutex, the descriptors never change, and the links belong to the thread.
+/// `@unchecked`: the recording is behind its mutex, the descriptors never change, and only the thread uses the links.
 public final class RecordingProxy: @unchecked Sendable {
     /// One connection.
     public struct Line: Sendable {
@@ -14,9 +14,9 @@ public final class RecordingProxy: @unchecked Sendable {
     }
 
     private struct State {
-        var lines: [Line] = []
-        var open: Int = 0
-        var isOver: Bool = false
+        var lines = [Line]()
+        var open = 0
+        var isOver = false
     }
 
     private struct Link {
@@ -25,8 +25,8 @@ public final class RecordingProxy: @unchecked Sendable {
         let server: Int32
     }
 
-    /// Bytes that are kept at most, so that a client that never stops fills no memory.
-    private static let recordedBytesMax: Int = 64 << 20
+    /// Largest number of recorded bytes, so that an endless client does not fill the memory.
+    private static let recordedBytesMax = 64 << 20
 
     public let port: UInt16
     private let target: UInt16
@@ -40,12 +40,12 @@ public final class RecordingProxy: @unchecked Sendable {
     public init(to target: UInt16) throws(ProcessError) {
         self.target = target
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
-        var address: sockaddr_in = .init()
+        var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        var length: socklen_t = .init(MemoryLayout<sockaddr_in>.size)
-        let listener: Int32 = listener
-        let status: Int32 = withUnsafeMutablePointer(to: &address) { (address: UnsafeMutablePointer<sockaddr_in>) in
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let listener = listener
+        let status = withUnsafeMutablePointer(to: &address) { (address: UnsafeMutablePointer<sockaddr_in>) in
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) { (plain: UnsafeMutablePointer<sockaddr>) in
                 bind(listener, plain, length) | listen(listener, 64) | getsockname(listener, plain, &length)
             }
@@ -55,12 +55,12 @@ public final class RecordingProxy: @unchecked Sendable {
         bell = (ends[0], ends[1])
         port = UInt16(bigEndian: address.sin_port)
         guard listener >= 0, status == 0, piped == 0 else { throw ProcessError("no proxy: error \(errno)") }
-        for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        let this: Unmanaged<RecordingProxy> = .passRetained(self)
-        let made: Int32 = pthread_create(
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let this = Unmanaged<RecordingProxy>.passRetained(self)
+        let made = pthread_create(
             &thread, nil,
             { argument in
-                guard let argument: UnsafeMutableRawPointer else { return nil }
+                guard let argument else { return nil }
                 Unmanaged<RecordingProxy>.fromOpaque(argument).takeRetainedValue().run()
                 return nil
             }, this.toOpaque())
@@ -70,61 +70,61 @@ public final class RecordingProxy: @unchecked Sendable {
         }
     }
 
-    /// Ends it with all its connections; whoever makes one calls this at the end.
+    /// Ends the proxy with all its connections; its creator has to call this.
     public func stop() {
         state.withLock { $0.isOver = true }
         var byte: UInt8 = 1
         _ = write(bell.write, &byte, 1)
         pthread_join(thread, nil)
-        for descriptor: Int32 in [listener, bell.read, bell.write] { close(descriptor) }
+        for descriptor in [listener, bell.read, bell.write] { close(descriptor) }
     }
 
     /// What was recorded so far.
     public var lines: [Line] { state.withLock(\.lines) }
 
-    /// Waits until all connections have ended, so that nothing is on its way any more.
+    /// Waits until all connections have ended, so that no bytes are in transit.
     public func quiet() throws(ProcessError) {
-        let isQuiet: Bool? = Steady.waitFor { state.withLock { $0.open } == 0 ? true : nil }
+        let isQuiet = Steady.waitFor { state.withLock { $0.open } == 0 ? true : nil }
         guard isQuiet != nil else { throw ProcessError("\(state.withLock { $0.open }) connections do not end") }
     }
 
     // MARK: On the proxy's thread
 
     private func run() {
-        var links: [Link] = []
+        var links = [Link]()
         while !state.withLock({ $0.isOver }) {
-            var watched: [pollfd] = [bell.read, listener].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-            for link: Link in links {
+            var watched = [bell.read, listener].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            for link in links {
                 watched += [link.client, link.server].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             }
             guard poll(&watched, nfds_t(watched.count), -1) > 0 else { continue }
-            var ended: Set<Int> = []
-            for (place, link): (Int, Link) in links.enumerated() {
+            var ended = Set<Int>()
+            for (place, link) in links.enumerated() {
                 if watched[2 + 2 * place].revents != 0, !pass(link, link.client, link.server, \.up) {
                     ended.insert(link.number)
                 } else if watched[3 + 2 * place].revents != 0, !pass(link, link.server, link.client, \.down) {
                     ended.insert(link.number)
                 }
             }
-            for link: Link in links where ended.contains(link.number) { end(link) }
+            for link in links where ended.contains(link.number) { end(link) }
             links.removeAll { ended.contains($0.number) }
-            if watched[1].revents != 0, let link: Link = acceptLink() { links.append(link) }
+            if watched[1].revents != 0, let link = acceptLink() { links.append(link) }
         }
-        for link: Link in links { end(link) }
+        for link in links { end(link) }
     }
 
     private func acceptLink() -> Link? {
-        let client: Int32 = accept(listener, nil, nil)
+        let client = accept(listener, nil, nil)
         guard client >= 0 else { return nil }
         _ = fcntl(client, F_SETFD, FD_CLOEXEC)
-        let server: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
+        let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         guard server >= 0, Loopback.connect(server, port: target) else {
             close(client)
             if server >= 0 { close(server) }
             return nil
         }
         var one: Int32 = 1
-        for end: Int32 in [client, server] {
+        for end in [client, server] {
             setsockopt(end, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
         }
         return state.withLock { state in
@@ -136,18 +136,18 @@ public final class RecordingProxy: @unchecked Sendable {
 
     /// - Returns: false when the connection is over.
     private func pass(_ link: Link, _ source: Int32, _ target: Int32, _ way: WritableKeyPath<Line, [UInt8]>) -> Bool {
-        var bytes: [UInt8] = .init(repeating: 0, count: 64 << 10)
-        let count: Int = recv(source, &bytes, bytes.count, 0)
+        var bytes = [UInt8](repeating: 0, count: 64 << 10)
+        let count = recv(source, &bytes, bytes.count, 0)
         guard count > 0 else { return false }
-        // Kept before it is passed on, so that whoever has an answer finds it here.
-        let isKept: Bool = state.withLock { state in
+        // Recorded before it is passed on, so that an answer that has arrived is in the recording.
+        let isKept = state.withLock { state in
             state.lines[link.number][keyPath: way] += bytes[..<count]
             return state.lines.reduce(0) { $0 + $1.up.count + $1.down.count } <= Self.recordedBytesMax
         }
         precondition(isKept, "a recording has more than \(Self.recordedBytesMax) bytes")
-        var sent: Int = 0
+        var sent = 0
         while sent < count {
-            let taken: Int = bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+            let taken = bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
                 send(target, bytes.baseAddress.map { $0 + sent }, count - sent, Int32(MSG_NOSIGNAL))
             }
             guard taken > 0 else { return false }

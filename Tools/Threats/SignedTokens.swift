@@ -3,11 +3,11 @@ import ThicketPlatform
 
 /// Tokens as a partner's server makes them, and as a forger would.
 public enum SignedTokens {
-    public static let loginHeader: String = #"{"alg":"HS512","auth":"v2","typ":"JWT"}"#
-    public static let registrationHeader: String = #"{"alg":"HS512","typ":"JWT"}"#
+    public static let loginHeader = #"{"alg":"HS512","auth":"v2","typ":"JWT"}"#
+    public static let registrationHeader = #"{"alg":"HS512","typ":"JWT"}"#
 
     public static func sign(_ header: String, _ payload: String, key: String) -> String {
-        let signed: String = Base64.encodeURL(Array(header.utf8)) + "." + Base64.encodeURL(Array(payload.utf8))
+        let signed = Base64.encodeURL(Array(header.utf8)) + "." + Base64.encodeURL(Array(payload.utf8))
         return signed + "." + Base64.encodeURL(Hash.hmacSHA512(key: Array(key.utf8), Array(signed.utf8)[...]))
     }
 

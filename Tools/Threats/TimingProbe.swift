@@ -2,27 +2,27 @@ import Glibc
 import ThicketProcesses
 import ThicketTestSupport
 
-/// Requests whose answers are to take equally long, measured in turns.
+/// Requests whose answers must be equally fast, measured alternately.
 struct TimingProbe {
-    /// What it is about, with the number of the threat.
+    /// Its subject, with the number of the threat.
     let name: String
-    /// The kinds that must not be told apart.
+    /// The kinds that must be indistinguishable.
     let kinds: [String]
     /// Measurements of each kind.
     let count: Int
-    /// Rounds on one connection; the next comes from another address.
+    /// Rounds on one connection; the next connection is from another address.
     let roundsPerAddress: Int
-    /// The status that every answer has to have.
+    /// The required status of every answer.
     let status: Int
     /// The request of a kind in a round.
     let request: (_ kind: Int, _ round: Int) -> [UInt8]
 
-    /// Farthest that medians may lie apart, as a part of the smaller one (spec, T12).
-    static let apartMax: Double = 0.05
-    /// Below it the ranks tell two kinds apart (spec, T12).
-    static let probabilityMin: Double = 0.001
+    /// Largest distance of medians, as a fraction of the smaller one (spec, T12).
+    static let apartMax = 0.05
+    /// Probability below which the ranks distinguish two kinds (spec, T12).
+    static let probabilityMin = 0.001
     /// Rounds before the first that counts.
-    private static let warmUp: Int = 20
+    private static let warmUp = 20
 
     struct Result {
         /// Microseconds, by kind.
@@ -30,7 +30,7 @@ struct TimingProbe {
 
         var medians: [Double] { times.map(RankTest.median) }
         var apart: Double { (medians.max() ?? 0) / max(1e-9, medians.min() ?? 0) - 1 }
-        /// Of the two kinds that are told apart best.
+        /// The probability for the two kinds that differ most.
         var probability: Double {
             var least: Double = 1
             for left: Int in times.indices {
@@ -43,24 +43,24 @@ struct TimingProbe {
         var isPassed: Bool { apart <= TimingProbe.apartMax && probability >= TimingProbe.probabilityMin }
     }
 
-    /// Measures all kinds in turns, in another order each round.
-    /// - Parameter addresses: the next address to come from, as `Caller` takes it.
+    /// Measures all kinds alternately, in another order each round.
+    /// - Parameter addresses: the next client address, as in `Caller.init`.
     func measure(port: UInt16, addresses: inout UInt32, random: inout SeededRandom) throws(ProcessError) -> Result {
-        var times: [[Double]] = .init(repeating: [], count: kinds.count)
+        var times = [[Double]](repeating: [], count: kinds.count)
         var caller: Caller?
-        for round: Int in 0..<(count + Self.warmUp) {
+        for round in 0..<(count + Self.warmUp) {
             if round % roundsPerAddress == 0 {
                 addresses += 1
                 caller = try Caller(port: port, source: addresses)
-                // The first answer on a connection takes longer, whatever it is.
+                // The first answer on a connection is slower, whatever it is.
                 _ = try caller?.ask("GET", "/health/live")
             }
             for kind: Int in kinds.indices.shuffled(using: &random) {
-                let bytes: [UInt8] = request(kind, round)
-                let begun: Int64 = Self.nanoseconds()
+                let bytes = request(kind, round)
+                let begun = Self.nanoseconds()
                 try caller?.send(bytes)
-                let reply: Caller.Reply? = try caller?.reply()
-                let passed: Int64 = Self.nanoseconds() - begun
+                let reply = try caller?.reply()
+                let passed = Self.nanoseconds() - begun
                 guard reply?.status == status else {
                     throw ProcessError("\(name), \(kinds[kind]): \(reply?.status as Any) \(reply?.text ?? "")")
                 }
@@ -71,7 +71,7 @@ struct TimingProbe {
     }
 
     private static func nanoseconds() -> Int64 {
-        var time: timespec = .init()
+        var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }

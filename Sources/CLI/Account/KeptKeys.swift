@@ -13,7 +13,7 @@ enum NextKey {
     case stays
     case follows(AccessKey)
     /// It was refused, or it has become the access key.
-    case goes
+    case dropped
 }
 
 /// Writes an account's keys into a profile while other commands may do the same: keys that another command has found to
@@ -71,7 +71,7 @@ struct KeptKeys {
         case .follows(let key):
             guard isSameKey else { throw .keyChanged }
             return try DeviceKeys(newest, next: key)
-        case .goes:
+        case .dropped:
             return kept.version > account.version && !isSameKey ? nil : try DeviceKeys(newest)
         }
     }
@@ -98,9 +98,9 @@ struct FolderLock {
         var result = flock(opened, waits ? LOCK_EX : LOCK_EX | LOCK_NB)
         while result != 0, errno == EINTR { result = flock(opened, waits ? LOCK_EX : LOCK_EX | LOCK_NB) }
         guard result == 0 else {
-            let (isTaken, reason) = (errno == EWOULDBLOCK, Files.reason())
+            let (isLocked, reason) = (errno == EWOULDBLOCK, Files.reason())
             close(opened)
-            throw isTaken
+            throw isLocked
                 ? Failure("another thicket changes the access key: let it end first", .storeInUse)
                 : Failure("cannot lock \(path): \(reason)")
         }

@@ -52,19 +52,19 @@ struct KeyCall {
     func finishingKeyChange(_ what: String) async throws(Failure) -> OpenAccount {
         guard keys.next != nil else { return try open() }
         let token = account.profile.token
-        let settled: OpenAccount
-        do throws(AccountError) { settled = try await accounts.finishKeyChange(keys, accessToken: token) } catch {
+        let finished: OpenAccount
+        do throws(AccountError) { finished = try await accounts.finishKeyChange(keys, accessToken: token) } catch {
             // Another device's key won; the next key of this machine will never become the access key.
-            if error == .keyChanged { try keep(try open(), next: .goes) }
+            if error == .keyChanged { try keep(try open(), next: .dropped) }
             throw Failure(
                 "\(what), since a change of the access key was begun here and its end is not known", keys: error)
         }
-        try keep(settled)
-        if settled.accessKey != keys.accessKey {
+        try keep(finished)
+        if finished.accessKey != keys.accessKey {
             Terminal.writeError(
                 "the access key was changed, as was begun here; the words from before open nothing new\n")
         }
-        return settled
+        return finished
     }
 
     func keep(_ account: OpenAccount, next: NextKey = .stays) throws(Failure) {

@@ -41,9 +41,9 @@ enum LogoutCommand {
         let session = try await trying("cannot sign out") { () throws(ClientError) in
             try await account.session(store: .memory, isOnline: false)
         }
-        let isTold = await session.signOut()
+        let isAcknowledged = await session.signOut()
         await session.close()
-        return isTold ? "" : " The server was not reached: the login stays good there until its own end."
+        return isAcknowledged ? "" : " The server was not reached: the login stays good there until its own end."
     }
 
     /// Buckets whose copy holds edits that the server has not acknowledged.

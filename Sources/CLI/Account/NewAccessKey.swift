@@ -59,7 +59,7 @@ enum NewAccessKey {
                     "\(what), or the outcome is not known: \(error). The same command goes on where this one stopped, "
                         + "and shows the new words.", Failure.code(error))
             }
-            try keys.keep(account, next: .goes)
+            try keys.keep(account, next: .dropped)
             throw Failure(what, keys: error)
         }
     }

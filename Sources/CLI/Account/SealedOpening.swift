@@ -78,9 +78,9 @@ struct SealedOpening: Sendable {
             await session.isServedSealed(name)
         else { return }
         let accounts = try KeyCall.accounts(account)
-        let noted: OpenAccount
+        let recorded: OpenAccount
         do throws(AccountError) {
-            noted = try await accounts.keepSealed(name, of: keys, accessToken: account.profile.token)
+            recorded = try await accounts.keepSealed(name, of: keys, accessToken: account.profile.token)
         } catch {
             Terminal.writeError(
                 "warning: the account's other machines do not know that \(name) is sealed (\(error)); they need "
@@ -88,6 +88,6 @@ struct SealedOpening: Sendable {
             return
         }
         // Another command may have stored a newer bundle meanwhile, which lists the bucket, too.
-        try KeptKeys(home: home, profile: account.profileName).keep(noted)
+        try KeptKeys(home: home, profile: account.profileName).keep(recorded)
     }
 }

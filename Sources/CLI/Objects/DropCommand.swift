@@ -60,10 +60,10 @@ enum DropCommand {
         let version = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version
         }
         let isThere = try await trying(what) { () throws(ClientError) in try await open.bucket.get(key) != nil }
-        let told = object == nil ? "the removal is dropped" : "the edit is dropped; what was here is printed"
+        let outcome = object == nil ? "the removal is dropped" : "the edit is dropped; what was here is printed"
         let now =
             isThere ? "it is as the server had it last, version \(version)" : "the server had no such object"
-        Terminal.writeError("\(open.name)/\(key): \(told); \(now)\n")
+        Terminal.writeError("\(open.name)/\(key): \(outcome); \(now)\n")
         return true
     }
 }

@@ -90,10 +90,10 @@ enum EditCommand {
                 throw Failure("cannot \(what): what you wrote does not fit what others wrote meanwhile (\(error))")
             }
             remarks = EditCommand.remarks(merge, wasThere: base != nil, isThere: current != nil)
-            let isTaken = try await trying("cannot \(what)") { () throws(ClientError) in
+            let isReplaced = try await trying("cannot \(what)") { () throws(ClientError) in
                 try await open.bucket.replace(key) { object, _ in object == current ? merge.diff : nil }
             }
-            if isTaken { break }
+            if isReplaced { break }
         }
         try await open.confirm(key, what, hadEdits: hadEdits)
         let version = try await trying(what) { () throws(ClientError) in try await open.bucket.info(key).version

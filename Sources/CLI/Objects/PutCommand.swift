@@ -29,8 +29,8 @@ enum PutCommand {
             }
             if refusal != nil { throw open.keptRefusal(key, what, refusal) }
             await open.close()
-            let told = isSame ? "is so already" : "is kept here and is sent with the next command on \(name)"
-            Terminal.write("\(name)/\(key) \(told)\n")
+            let outcome = isSame ? "is so already" : "is kept here and is sent with the next command on \(name)"
+            Terminal.write("\(name)/\(key) \(outcome)\n")
             return
         }
         if !isSame { try await open.confirm(key, what, hadEdits: making.hadEdits) }

@@ -214,7 +214,7 @@ enum OnionCommands {
         }
         Terminal.write("\(Words.notes(done.notes.resealed)) sealed with the account's own keys\n")
         guard done.isFinished else {
-            let isUnreadable = done.notes.isAsFarAsItGoes
+            let isUnreadable = done.notes.isDoneExceptUnreadable
             throw Failure(
                 "the upgrade is not finished: \(Words.notes(done.notes.left.count)) could not be taken along, so the old login "
                     + "stays valid beside the new one. "

@@ -19,7 +19,7 @@ enum OnionCopies {
     static func export(_ call: Call) async throws(Failure) {
         let path = call.argument("FILE")
         // Checked before a password is asked for.
-        if isTaken(path), !call.flag("force") { throw alreadyExists(path) }
+        if exists(path), !call.flag("force") { throw alreadyExists(path) }
         try await OnionCall(call).with("cannot export the notes", copies: call.flag("sealed")) {
             vault throws(Failure) in
             let onions = try await OnionCall.trying("cannot export the notes") { () throws(OnionError) in
@@ -51,7 +51,7 @@ enum OnionCopies {
         }
     }
 
-    private static func isTaken(_ path: String) -> Bool { !same(path, "-") && access(path, F_OK) == 0 }
+    private static func exists(_ path: String) -> Bool { !same(path, "-") && access(path, F_OK) == 0 }
 
     private static func alreadyExists(_ path: String) -> Failure {
         Failure("nothing was written: \(path) exists already; --force replaces it")

@@ -145,7 +145,7 @@ public struct ThicketApp: Sendable {
             random: SystemRandomNumberGenerator())
         try await Thicket.start(
             engine, endpoint, sync, store: store, options: options,
-            onToken: { [weak keeper] notice in keeper?.assumeIsolated { $0.heard(notice) } })
+            onToken: { [weak keeper] notice in keeper?.assumeIsolated { $0.handle(notice) } })
         await keeper.start()
         return ClientSession(
             user: user, sync: Session(engine: engine), keeper: keeper, calls: calls, scheme: scheme)

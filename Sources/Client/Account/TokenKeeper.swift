@@ -102,7 +102,7 @@ package actor TokenKeeper {
     // MARK: - The live connection
 
     /// Handles what the engine reports about the token.
-    package func heard(_ notice: TokenNotice) {
+    package func handle(_ notice: TokenNotice) {
         switch notice {
         case .good(let number): machine.worked(number)
         case .ended(let number):

@@ -191,9 +191,9 @@ package struct TokenMachine: Sendable {
     private mutating func plan(_ lifetime: Int64?, _ now: Int64, _ random: UInt64) {
         renewAt = nil
         guard hasSource, let lifetime, lifetime >= TokenLimits.lifetimeMinMilliseconds else { return }
-        let life = min(lifetime, TokenLimits.lifetimeMaxMilliseconds)
-        let ahead = min(life / 10, TokenLimits.aheadMaxMilliseconds)
-        renewAt = now + life - ahead / 2 - Int64(random % UInt64(ahead + 1))
+        let cappedLifetime = min(lifetime, TokenLimits.lifetimeMaxMilliseconds)
+        let ahead = min(cappedLifetime / 10, TokenLimits.aheadMaxMilliseconds)
+        renewAt = now + cappedLifetime - ahead / 2 - Int64(random % UInt64(ahead + 1))
     }
 
     // MARK: - Time

@@ -33,17 +33,17 @@ struct EventHub<Element: Sendable> {
     /// - Returns: whether a reader's buffer took it.
     @discardableResult
     mutating func yield(_ element: Element) -> Bool {
-        var isTaken = false
+        var isEnqueued = false
         for index in readers.indices.reversed() {
             if readers[index].missed > 0, !admit(index) { continue }
             switch readers[index].continuation.yield(element) {
-            case .enqueued: isTaken = true
+            case .enqueued: isEnqueued = true
             case .terminated: readers.remove(at: index)
             case .dropped: if overrun != nil { readers[index].missed += 1 }
             @unknown default: break
             }
         }
-        return isTaken
+        return isEnqueued
     }
 
     /// Gives an element to readers without unreported misses. The caller keeps the element until a reader takes it, so
@@ -51,16 +51,16 @@ struct EventHub<Element: Sendable> {
     ///
     /// - Returns: whether a reader's buffer took it.
     mutating func offer(_ element: Element) -> Bool {
-        var isTaken = false
+        var isEnqueued = false
         for index in readers.indices.reversed() where readers[index].missed == 0 {
             switch readers[index].continuation.yield(element) {
-            case .enqueued: isTaken = true
+            case .enqueued: isEnqueued = true
             case .terminated: readers.remove(at: index)
             case .dropped: break
             @unknown default: break
             }
         }
-        return isTaken
+        return isEnqueued
     }
 
     /// Gives an element to the newest reader only, when it starts. Without room, the element counts as missed.

@@ -34,11 +34,11 @@ extension SyncMachine {
     package func place(_ bucket: BucketName) throws(ClientError) -> BucketPlace {
         let channel = buckets[try number(bucket)]
         let record = channel.record
-        let isLost = record.changeVersion == nil || record.walk?.isSame == false
+        let isLost = record.changeVersion == nil || record.indexScan?.isSame == false
         let isBetween = isLost && record.generation > 0
         let isReading =
             switch channel.phase {
-            case .opening, .walking, .catchingUp: true
+            case .opening, .scanning, .catchingUp: true
             case .closed, .live, .refused, .lapsed, .renewing: false
             }
         return BucketPlace(

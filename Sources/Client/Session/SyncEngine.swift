@@ -85,7 +85,7 @@ package actor SyncEngine {
             try Self.claim(store, options.app)
             machine = try SyncMachine(options: options, store: store, random: SystemRandomNumberGenerator())
             // No reader exists yet.
-            machine.heardBuckets = []
+            machine.bucketsWithReaders = []
         } catch {
             store.close()
             throw error
@@ -259,7 +259,7 @@ package actor SyncEngine {
     ) {
         guard core != nil else { return continuation.finish() }
         bucketHubs[bucket, default: EventHub(overrun: { .overrun(missed: $0) })].add(continuation)
-        core?.machine.heardBuckets?.insert(bucket)
+        core?.machine.bucketsWithReaders?.insert(bucket)
         // Before the undelivered events, which may fill the buffer.
         if reportsCaughtUp, core?.machine.hasCaughtUp(bucket) == true { continuation.yield(.caughtUp) }
         // A refusal lasts until it is resolved, so each reader gets it. If the store cannot be read now, `refused()`

@@ -91,18 +91,18 @@ package struct EntityRecord: Sendable, Equatable {
     /// Whether the app sees an object under this key.
     package var isLive: Bool
     /// The number of the last index scan that listed this object.
-    package var walk: Int64
+    package var scanID: Int64
     /// In a sealed bucket, the app's key, which differs from the server's; nil in open buckets.
     package var name: String?
 
     package init(
-        ghost: Ghost = Ghost(), edits: EditState = EditState(), isLive: Bool = false, walk: Int64 = 0,
+        ghost: Ghost = Ghost(), edits: EditState = EditState(), isLive: Bool = false, scanID: Int64 = 0,
         name: String? = nil
     ) {
         self.ghost = ghost
         self.edits = edits
         self.isLive = isLive
-        self.walk = walk
+        self.scanID = scanID
         self.name = name
     }
 }
@@ -135,8 +135,8 @@ package struct BucketRecord: Sendable, Equatable {
     package let name: BucketName
     /// The ghosts include the changes up to this position; nil before the first index scan.
     package var changeVersion: ChangeVersion?
-    package var walk: IndexScan?
-    package var walksStarted: Int64
+    package var indexScan: IndexScan?
+    package var scansStarted: Int64
     /// The app has opened the bucket as a sealed one: it stays sealed, whatever the server reports.
     package var isSealed: Bool
     /// The identity of the server's bucket to which all ghosts belong; nil when unknown or when they belong to several.
@@ -145,14 +145,14 @@ package struct BucketRecord: Sendable, Equatable {
     package var generation: Int64 = 0
 
     package init(
-        name: BucketName, changeVersion: ChangeVersion? = nil, walk: IndexScan? = nil, walksStarted: Int64 = 0,
+        name: BucketName, changeVersion: ChangeVersion? = nil, indexScan: IndexScan? = nil, scansStarted: Int64 = 0,
         isSealed: Bool = false
     ) {
         self.isSealed = isSealed
         self.name = name
         self.changeVersion = changeVersion
-        self.walk = walk
-        self.walksStarted = walksStarted
+        self.indexScan = indexScan
+        self.scansStarted = scansStarted
     }
 }
 

@@ -6,7 +6,7 @@ package struct EntityParts: OptionSet, Sendable {
     package init(rawValue: Int) { self.rawValue = rawValue }
     package static let ghost = EntityParts(rawValue: 1)
     package static let edits = EntityParts(rawValue: 2)
-    /// `isLive`, `walk` and `name`.
+    /// `isLive`, `scanID` and `name`.
     package static let marks = EntityParts(rawValue: 4)
 }
 
@@ -37,7 +37,7 @@ package struct EntityWrite: Sendable {
 package struct NewObject: Sendable {
     package let address: EntityAddress
     package let version: Version
-    package let walk: Int64
+    package let scanID: Int64
     /// The JSON object as received.
     package let body: JSONFragment
     /// The same in fewer bytes, for the file (`PackedEntity`); nil when it has no such form.
@@ -48,13 +48,13 @@ package struct NewObject: Sendable {
     package let isLive: Bool
 
     package init(
-        _ address: EntityAddress, version: Version, walk: Int64, body: JSONFragment, packed: [UInt8]? = nil,
+        _ address: EntityAddress, version: Version, scanID: Int64, body: JSONFragment, packed: [UInt8]? = nil,
         name: String? = nil, isLive: Bool = true
     ) {
         self.packed = packed
         self.address = address
         self.version = version
-        self.walk = walk
+        self.scanID = scanID
         self.body = body
         self.name = name
         self.isLive = isLive
@@ -68,7 +68,7 @@ package struct NewObject: Sendable {
             throw ClientError(.misfit, "an index lists a value that is not an object")
         }
         return EntityRecord(
-            ghost: Ghost(version: version, object: object), isLive: isLive, walk: walk, name: name)
+            ghost: Ghost(version: version, object: object), isLive: isLive, scanID: scanID, name: name)
     }
 }
 
@@ -139,7 +139,7 @@ package protocol LocalStore: AnyObject {
     /// The keys of objects with a held ghost (`EditState.held`), in byte order: few, where `edited` may return many.
     func keysHeld(_ bucket: BucketName) throws(ClientError) -> [EntityKey]
     /// The keys of objects that the server had and that the scan with this number has not listed.
-    func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey]
+    func keysUnseen(_ bucket: BucketName, scanID: Int64) throws(ClientError) -> [EntityKey]
     /// At most `limit` keys and versions of objects that the server has, in byte order.
     func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)]
     /// The undelivered conflicts and integrity reports of the bucket, ordered by place.

@@ -57,8 +57,8 @@ package final class MemoryLocalStore: LocalStore {
         }
     }
     package func keysHeld(_ bucket: BucketName) -> [EntityKey] { keys(bucket) { $0.edits.held != nil } }
-    package func keysUnseen(_ bucket: BucketName, walk: Int64) -> [EntityKey] {
-        keys(bucket) { $0.ghost.object != nil && $0.walk != walk }
+    package func keysUnseen(_ bucket: BucketName, scanID: Int64) -> [EntityKey] {
+        keys(bucket) { $0.ghost.object != nil && $0.scanID != scanID }
     }
     package func versions(_ bucket: BucketName, limit: Int) -> [(key: EntityKey, version: Version)] {
         keys(bucket) { $0.ghost.object != nil }.prefix(limit).map { ($0, entities[bucket]?[$0]?.ghost.version ?? 0) }
@@ -93,7 +93,7 @@ package final class MemoryLocalStore: LocalStore {
             var kept = entities[write.address.bucket]?[write.address.key] ?? EntityRecord()
             let record = replayed(write, kept) ?? write.record
             if write.parts.contains(.marks) {
-                (kept.isLive, kept.walk, kept.name) = (record.isLive, record.walk, record.name)
+                (kept.isLive, kept.scanID, kept.name) = (record.isLive, record.scanID, record.name)
             }
             if write.parts.contains(.ghost) { kept.ghost = record.ghost }
             if write.parts.contains(.edits) { kept.edits = record.edits }

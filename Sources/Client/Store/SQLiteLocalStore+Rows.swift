@@ -7,7 +7,7 @@ struct EntityRow {
     let id: Int64
     let ghost: (version: Int64, object: [UInt8]?)
     let isLive: Bool
-    let walk: Int64
+    let scanID: Int64
     var state = EditState()
     let change: (id: String, edit: [UInt8]?, source: Int64?, sent: [UInt8], appliedAt: Int64?, isConfirmed: Bool)?
     let later: [UInt8]?
@@ -22,7 +22,7 @@ struct EntityRow {
     init(_ row: Statement) {
         ghost = (row.integer(0), row.optionalBytes(3))
         isLive = row.integer(1) != 0
-        walk = row.integer(2)
+        scanID = row.integer(2)
         change =
             row.isNull(4)
             ? nil
@@ -58,7 +58,7 @@ struct EntityRow {
                 appliedAt: change.appliedAt, isConfirmed: change.isConfirmed)
         }
         let agreed = Ghost(version: ghost.version, object: try EditCodec.object(ghost.object))
-        return EntityRecord(ghost: agreed, edits: edits, isLive: isLive, walk: walk, name: name)
+        return EntityRecord(ghost: agreed, edits: edits, isLive: isLive, scanID: scanID, name: name)
     }
 }
 
@@ -94,13 +94,13 @@ extension SQLiteLocalStore {
                 objects_total = ?8, is_sealed = ?9, store = ?10, generation = ?11, walk_store = ?12, walk_is_same = ?13
             RETURNING id
             """
-        let walk = record.walk
+        let indexScan = record.indexScan
         let statement = try database.statement(change)
-        statement.bind(1, record.name.text).bind(text: 2, record.changeVersion?.text).bind(3, record.walksStarted)
-        statement.bind(4, walk?.id).bind(text: 5, walk?.mark).bind(text: 6, walk?.current?.text)
-        statement.bind(7, walk?.objectsRead).bind(8, walk?.objectsTotal).bind(9, record.isSealed ? 1 : 0)
-        statement.bind(text: 10, record.store).bind(11, record.generation).bind(text: 12, walk?.store)
-        statement.bind(13, walk?.isSame == true ? 1 : 0)
+        statement.bind(1, record.name.text).bind(text: 2, record.changeVersion?.text).bind(3, record.scansStarted)
+        statement.bind(4, indexScan?.id).bind(text: 5, indexScan?.mark).bind(text: 6, indexScan?.current?.text)
+        statement.bind(7, indexScan?.objectsRead).bind(8, indexScan?.objectsTotal).bind(9, record.isSealed ? 1 : 0)
+        statement.bind(text: 10, record.store).bind(11, record.generation).bind(text: 12, indexScan?.store)
+        statement.bind(13, indexScan?.isSame == true ? 1 : 0)
         guard let id = try statement.first({ $0.integer(0) }) else { throw SQLiteError.unknownBucket }
         return id
     }
@@ -133,7 +133,7 @@ extension SQLiteLocalStore {
         for object in objects {
             guard let bucket = rows[object.address.bucket] else { throw SQLiteError.unknownBucket }
             entity.bind(1, bucket).bind(2, object.address.key.text).bind(3, object.version)
-            try entity.bind(4, object.isLive ? 1 : 0).bind(5, object.walk).bind(text: 6, object.name).run()
+            try entity.bind(4, object.isLive ? 1 : 0).bind(5, object.scanID).bind(text: 6, object.name).run()
             ghost.bind(1, database.lastInsertRow)
             if let packed = object.packed {
                 ghost.bind(2, packed)
@@ -157,7 +157,7 @@ extension SQLiteLocalStore {
             place.id = try database.statement("SELECT id FROM entity WHERE bucket = ?1 AND key = ?2")
                 .bind(1, place.bucket).bind(2, change.address.key.text).first { $0.integer(0) }
         }
-        if let told = steps, let id = place.id, try !journal.append(told, of: record.ghost, id) {
+        if let newSteps = steps, let id = place.id, try !journal.append(newSteps, of: record.ghost, id) {
             steps = nil
         }
         if place.id == nil { steps = nil }
@@ -168,7 +168,7 @@ extension SQLiteLocalStore {
         guard let id = place.id else { throw SQLiteError.unknownBucket }
         if isWhole { try journal.wroteGhost(bytes: try writeGhost(of: record, id, to: database), id) }
         guard parts.contains(.edits) else { return }
-        if let told = change.laterSteps, try journal.append(told, id) { return }
+        if let newSteps = change.laterSteps, try journal.append(newSteps, id) { return }
         try journal.wroteEdits(bytes: try write(record.edits, id, to: database), id)
     }
 
@@ -181,7 +181,7 @@ extension SQLiteLocalStore {
                 "UPDATE entity SET version = ?2, is_there = ?3, is_live = ?4, walk = ?5, name = ?6 WHERE id = ?1"
             )
             .bind(1, id).bind(2, record.ghost.version).bind(3, record.ghost.object == nil ? 0 : 1)
-            .bind(4, record.isLive ? 1 : 0).bind(5, record.walk).bind(text: 6, record.name).run()
+            .bind(4, record.isLive ? 1 : 0).bind(5, record.scanID).bind(text: 6, record.name).run()
             return id
         }
         let change = """
@@ -192,7 +192,7 @@ extension SQLiteLocalStore {
             """
         let statement = try database.statement(change)
         statement.bind(1, place.bucket).bind(2, key.text).bind(3, record.ghost.version)
-        statement.bind(4, record.ghost.object == nil ? 0 : 1).bind(5, record.isLive ? 1 : 0).bind(6, record.walk)
+        statement.bind(4, record.ghost.object == nil ? 0 : 1).bind(5, record.isLive ? 1 : 0).bind(6, record.scanID)
             .bind(text: 7, record.name)
         return try statement.first { $0.integer(0) }
     }

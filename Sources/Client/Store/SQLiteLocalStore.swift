@@ -32,7 +32,7 @@ package final class SQLiteLocalStore: LocalStore {
 
     /// How long to wait for another program that reads the file with SQLite directly. Sessions exclude each other by
     /// the lock file.
-    private static let strangerMilliseconds: Int32 = 500
+    private static let otherProgramMilliseconds: Int32 = 500
 
     /// - Parameters:
     ///   - key: the files are sealed under it; an unsealed store is sealed now. nil: unsealed, for tests.
@@ -52,9 +52,9 @@ package final class SQLiteLocalStore: LocalStore {
             let sealing = try key.map { (key) throws(SQLiteError) in
                 try StoreSealing(key, path: path, vfs: vfs)
             }
-            try sealing?.sealClearStore(busyTimeoutMilliseconds: Self.strangerMilliseconds)
+            try sealing?.sealClearStore(busyTimeoutMilliseconds: Self.otherProgramMilliseconds)
             let database = try Database(
-                path: path, busyTimeoutMilliseconds: Self.strangerMilliseconds, vfs: vfs, sealed: sealing?.files)
+                path: path, busyTimeoutMilliseconds: Self.otherProgramMilliseconds, vfs: vfs, sealed: sealing?.files)
             // The file has one user only, so SQLite need not lock it for each statement.
             try database.execute("PRAGMA locking_mode=EXCLUSIVE")
             try sealing?.prepare(database)
@@ -263,20 +263,20 @@ package final class SQLiteLocalStore: LocalStore {
 
     private static func bucket(_ row: Statement) -> BucketRecord? {
         guard let name = try? BucketName(row.text(0)) else { return nil }
-        var record = BucketRecord(name: name, walksStarted: row.integer(2))
+        var record = BucketRecord(name: name, scansStarted: row.integer(2))
         record.isSealed = row.integer(8) != 0
         record.store = row.isNull(9) ? nil : row.text(9)
         record.generation = row.integer(10)
         record.changeVersion = row.isNull(1) ? nil : try? ChangeVersion(row.text(1))
         guard let id = row.optionalInteger(3) else { return record }
-        var walk = IndexScan(id: id)
-        walk.mark = row.isNull(4) ? nil : row.text(4)
-        walk.current = row.isNull(5) ? nil : try? ChangeVersion(row.text(5))
-        walk.objectsRead = row.integer(6)
-        walk.objectsTotal = row.optionalInteger(7)
-        walk.store = row.isNull(11) ? nil : row.text(11)
-        walk.isSame = row.integer(12) != 0
-        record.walk = walk
+        var indexScan = IndexScan(id: id)
+        indexScan.mark = row.isNull(4) ? nil : row.text(4)
+        indexScan.current = row.isNull(5) ? nil : try? ChangeVersion(row.text(5))
+        indexScan.objectsRead = row.integer(6)
+        indexScan.objectsTotal = row.optionalInteger(7)
+        indexScan.store = row.isNull(11) ? nil : row.text(11)
+        indexScan.isSame = row.integer(12) != 0
+        record.indexScan = indexScan
         return record
     }
 
@@ -360,10 +360,10 @@ package final class SQLiteLocalStore: LocalStore {
         return try keys(query) { $0.bind(1, row) }
     }
 
-    package func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {
+    package func keysUnseen(_ bucket: BucketName, scanID: Int64) throws(ClientError) -> [EntityKey] {
         guard let row = bucketRows[bucket] else { return [] }
         let query = "SELECT key FROM entity WHERE bucket = ?1 AND is_there = 1 AND walk <> ?2 ORDER BY key"
-        return try keys(query) { $0.bind(1, row).bind(2, walk) }
+        return try keys(query) { $0.bind(1, row).bind(2, scanID) }
     }
 
     package func versions(

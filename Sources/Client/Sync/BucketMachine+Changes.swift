@@ -7,15 +7,15 @@ extension BucketMachine {
         throws(ClientError)
     {
         var entity = try entity(change.key, &turn)
-        if let walk = record.walk, entity.record.walk != walk.id {
+        if let indexScan = record.indexScan, entity.record.scanID != indexScan.id {
             entity = try withEntity(change.key, .marks, &turn) { entity in
-                entity.record.walk = walk.id
+                entity.record.scanID = indexScan.id
                 return entity
             }
         }
         try rules.applied(&self, change, entity, &turn)
         // During a scan the position to store is that of its first page.
-        guard movesPosition, let position = change.position, record.walk == nil else {
+        guard movesPosition, let position = change.position, record.indexScan == nil else {
             return
         }
         record.changeVersion = position

@@ -12,7 +12,7 @@ extension BucketMachine {
     }
 
     /// Handles the bucket's identity as reported by the server.
-    mutating func heardStore(_ store: String?, _ turn: inout SyncTurn) {
+    mutating func receivedStore(_ store: String?, _ turn: inout SyncTurn) {
         guard let store else { return }
         served.store = store
         guard let known = record.store else {
@@ -23,72 +23,72 @@ extension BucketMachine {
         served.holdsPosition = false
         switch phase {
         // A position belongs to one bucket: the answer to it is useless in another.
-        case .catchingUp, .live: walkAgain(&turn)
+        case .catchingUp, .live: scanAgain(&turn)
         // The next page of a running scan decides.
-        case .walking, .closed, .opening, .refused, .lapsed, .renewing: break
+        case .scanning, .closed, .opening, .refused, .lapsed, .renewing: break
         }
     }
 
     /// The server knows the client's position, so its bucket is the one to which the ghosts belong.
     mutating func positionIsKnown(_ turn: inout SyncTurn) {
         served.holdsPosition = true
-        guard record.store == nil, let told = served.store else { return }
-        record.store = told
+        guard record.store == nil, let servedStore = served.store else { return }
+        record.store = servedStore
         turn.touch(number)
     }
 
     /// Whether the scan was started in a bucket of another identity, on an earlier connection.
-    func isOfAnotherStore(_ walk: IndexScan) -> Bool {
-        walk.mark != nil && !scan.isHere && served.store != walk.store
+    func isOfAnotherStore(_ indexScan: IndexScan) -> Bool {
+        indexScan.mark != nil && !scan.isHere && served.store != indexScan.store
     }
 
     /// Handles the arrival of a page: the first one on this connection decides how the scan is interpreted.
     ///
     /// - Returns: false when the page is useless and the scan starts from the beginning.
-    mutating func identifyWalk(_ turn: inout SyncTurn) throws(ClientError) -> Bool {
-        guard !scan.isHere, var walk = record.walk else { return true }
-        if isOfAnotherStore(walk) {
-            beginWalk(&turn)
+    mutating func identifyScan(_ turn: inout SyncTurn) throws(ClientError) -> Bool {
+        guard !scan.isHere, var indexScan = record.indexScan else { return true }
+        if isOfAnotherStore(indexScan) {
+            beginScan(&turn)
             requestPage(&turn)
             return false
         }
         scan.isHere = true
-        let told = served.store
-        let wasSame = walk.isSame
-        if walk.mark == nil {
-            walk.isSame = isSameStore
-            walk.store = told
-            if !walk.isSame, try isUntouched(walk, &turn) {
-                walk.isSame = true
-                record.store = told
+        let servedStore = served.store
+        let wasSame = indexScan.isSame
+        if indexScan.mark == nil {
+            indexScan.isSame = isSameStore
+            indexScan.store = servedStore
+            if !indexScan.isSame, try isUntouched(indexScan, &turn) {
+                indexScan.isSame = true
+                record.store = servedStore
             }
-        } else if told == nil {
+        } else if servedStore == nil {
             // Nothing proves that the earlier pages came from this bucket.
-            walk.isSame = false
+            indexScan.isSame = false
         }
-        record.walk = walk
+        record.indexScan = indexScan
         turn.touch(number)
-        if !walk.isSame, walk.mark == nil || wasSame { try losePosition(walk, &turn) }
+        if !indexScan.isSame, indexScan.mark == nil || wasSame { try losePosition(indexScan, &turn) }
         return true
     }
 
     /// Whether the server has never confirmed anything of the bucket on this device.
-    private func isUntouched(_ walk: IndexScan, _ turn: inout SyncTurn) throws(ClientError) -> Bool {
+    private func isUntouched(_ indexScan: IndexScan, _ turn: inout SyncTurn) throws(ClientError) -> Bool {
         guard record.store == nil, record.changeVersion == nil else { return false }
         for (address, entity) in turn.entities where address.bucket == record.name && entity.record.ghost.object != nil
         {
             return false
         }
-        return try turn.store.keysUnseen(record.name, walk: walk.id).isEmpty
+        return try turn.store.keysUnseen(record.name, scanID: indexScan.id).isEmpty
     }
 
     /// The local state belongs to a bucket that may differ from the one being scanned: versions, and answers that the
     /// server has a change, do not apply to it.
-    private mutating func losePosition(_ walk: IndexScan, _ turn: inout SyncTurn) throws(ClientError) {
+    private mutating func losePosition(_ indexScan: IndexScan, _ turn: inout SyncTurn) throws(ClientError) {
         let rules = rules
         if !rules.keepsLostPosition { record.changeVersion = nil }
         record.store = nil
-        record.generation = walk.id
+        record.generation = indexScan.id
         turn.touch(number)
         turn.forgottenRemovals.insert(record.name)
         for key in keys.edited.union(keys.stale).sorted() {
@@ -102,8 +102,8 @@ extension BucketMachine {
 
     /// No page has arrived yet of an index that may belong to another bucket than the ghosts: the index will include
     /// all earlier changes.
-    var isBeforeStrangeIndex: Bool {
-        guard phase == .walking, !scan.isHere else { return false }
+    var isBeforeForeignIndex: Bool {
+        guard phase == .scanning, !scan.isHere else { return false }
         return served.store != nil && !isSameStore
     }
 

@@ -75,7 +75,7 @@ extension BucketMachine {
     ) {
         turn.revision += 1
         let bucket = record.name
-        guard turn.isHeard(bucket) else { return }
+        guard turn.hasReader(bucket) else { return }
         guard let after else {
             guard before != nil else { return }
             let removal = ObjectRemoval(
@@ -84,15 +84,15 @@ extension BucketMachine {
             return
         }
         var diff = ObjectDiff()
-        if case .modify(let told) = change, before != nil {
-            diff = told
+        if case .modify(let reported) = change, before != nil {
+            diff = reported
         } else {
             diff = JSONDiff.diff(from: JSONObject(), to: after)
         }
-        let told = ObjectChange(
+        let reported = ObjectChange(
             key: shownKey(key, &turn), object: after, diff: diff, origin: origin, isNew: before == nil,
             revision: turn.revision)
-        turn.actions.append(.event(bucket, .changed(told)))
+        turn.actions.append(.event(bucket, .changed(reported)))
     }
 
     /// The app's key of an object.

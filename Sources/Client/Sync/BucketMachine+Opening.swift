@@ -11,10 +11,10 @@ extension BucketMachine {
         answerDue = turn.now + SyncLimits.answerMilliseconds
         for key in keys.edited.sorted() { outbox.resend.append(key) }
         for key in keys.stale.sorted() { reloads.queue.append(key) }
-        if record.changeVersion == nil, record.walk == nil { beginWalk(&turn) }
+        if record.changeVersion == nil, record.indexScan == nil { beginScan(&turn) }
         let command: String
-        if let walk = record.walk {
-            command = Messages.index(mark: walk.mark, limit: turn.link.options.indexPageObjects)
+        if let indexScan = record.indexScan {
+            command = Messages.index(mark: indexScan.mark, limit: turn.link.options.indexPageObjects)
         } else {
             command = "cv:" + (record.changeVersion?.text ?? "")
         }
@@ -35,7 +35,7 @@ extension BucketMachine {
         }
         turn.tokenWorked(token.number)
         if phase == .renewing { return goOn(&turn) }
-        phase = record.walk == nil ? .catchingUp : .walking
+        phase = record.indexScan == nil ? .catchingUp : .scanning
         answerDue = turn.now + SyncLimits.answerMilliseconds
     }
 
@@ -63,7 +63,7 @@ extension BucketMachine {
         resumeAt = nil
         switch phase {
         case .refused: open(&turn)
-        case .walking: requestPage(&turn)
+        case .scanning: requestPage(&turn)
         default: break
         }
     }
@@ -76,7 +76,7 @@ extension BucketMachine {
         guard phase == .catchingUp || phase == .live else { return }
         if try rules.missedForGood(&self, &turn) { return }
         served.holdsPosition = false
-        walkAgain(&turn)
+        scanAgain(&turn)
     }
 
     /// The answer to `cv` is complete: everything up to now has arrived.
@@ -87,7 +87,7 @@ extension BucketMachine {
         if isCertain { positionIsKnown(&turn) }
         try rules.reportMissing(&self, &turn)
         phase = .live
-        scan.walked = nil
+        scan.finished = nil
         answerDue = nil
         outbox.resendStrays()
         if !scan.isNeeded { scan.fruitless = 0 }
@@ -98,7 +98,7 @@ extension BucketMachine {
     /// Sends what can be sent: requests for objects, then repeated changes, then new ones.
     mutating func pump(_ turn: inout SyncTurn) throws(ClientError) {
         guard turn.link.isOpen, phase == .live else { return }
-        if scan.isNeeded { return walkAgain(&turn) }
+        if scan.isNeeded { return scanAgain(&turn) }
         while let key = reloads.next() {
             guard let version = try entity(key, &turn).record.edits.wanted else { continue }
             reloads.ask(key, at: turn.now)
@@ -118,29 +118,29 @@ extension BucketMachine {
     /// Handles the mode of the bucket as reported by the server. It is not trusted: the store holds the mode in which
     /// the app opened the bucket. A difference is reported to the app, and nothing is sent unencrypted into a sealed
     /// bucket.
-    mutating func heardMode(_ mode: String?, _ turn: inout SyncTurn) {
+    mutating func receivedMode(_ mode: String?, _ turn: inout SyncTurn) {
         guard let mode else { return }
         let isSealed = mode.utf8.elementsEqual("sealed".utf8)
         guard isSealed != record.isSealed else {
-            sealing?.isModeTold = false
+            sealing?.isModeReported = false
             sealing?.isServed = isSealed
             return
         }
         if record.isSealed {
-            guard sealing?.isModeTold == false else { return }
-            sealing?.isModeTold = true
+            guard sealing?.isModeReported == false else { return }
+            sealing?.isModeReported = true
             sealing?.isServed = false
             let detail = "the server no longer reports the bucket as sealed; this device continues to seal it"
             reportOnce(.integrity(IntegrityReport(modeChanged: detail)), &turn)
         } else if isSealed {
             let error = ClientError(
                 .sealed, "the bucket is sealed: open it with its secret; nothing is sent into it unencrypted")
-            let isTold = unavailable == error
+            let isReported = unavailable == error
             phase = .refused
             unavailable = error
             answerDue = nil
             resumeAt = turn.now + SyncLimits.reopenMilliseconds
-            if !isTold { turn.actions.append(.event(record.name, .unavailable(error))) }
+            if !isReported { turn.actions.append(.event(record.name, .unavailable(error))) }
         }
     }
 

@@ -18,8 +18,8 @@ extension BucketMachine {
         case .changeVersionUnknown: try positionUnknown(&turn)
         case .indexRequest: try reportState(&turn)
         case .options(let options):
-            heardMode(options["mode"]?.stringValue, &turn)
-            heardStore(options["store"]?.stringValue, &turn)
+            receivedMode(options["mode"]?.stringValue, &turn)
+            receivedStore(options["store"]?.stringValue, &turn)
         case .removed(let page): try received(removals: page, &turn)
         case .notUnderstood: removalsUnknown(&turn)
         case .unknown: break
@@ -32,7 +32,7 @@ extension BucketMachine {
         switch phase {
         // Changes between the expiry of a token and its renewal are sent again from the client's position.
         case .opening, .closed, .lapsed, .renewing: return
-        case .walking, .catchingUp, .live, .refused: break
+        case .scanning, .catchingUp, .live, .refused: break
         }
         let isCatchingUp = phase == .catchingUp
         var isAnswer = true
@@ -40,7 +40,7 @@ extension BucketMachine {
         for event in events {
             switch event {
             case .applied(let change):
-                if isBeforeStrangeIndex { try passOver(change, &turn); continue }
+                if isBeforeForeignIndex { try passOver(change, &turn); continue }
                 try applied(RemoteChange(change), movesPosition: isAnswer, &turn)
             case .refused(let refusal):
                 guard let key = try? EntityKey(refusal.key) else { continue }
@@ -51,14 +51,16 @@ extension BucketMachine {
         if events.isEmpty { return try caughtUp(isCertain: true, &turn) }
         for event in events {
             guard case .applied(let first) = event else { continue }
-            return try heardMore(first: first.cv, isAnswer: isAnswer, &turn)
+            return try receivedMore(first: first.cv, isAnswer: isAnswer, &turn)
         }
     }
 
     /// A message with changes arrived while catching up: checks whether it was the last.
-    private mutating func heardMore(first: ChangeVersion?, isAnswer: Bool, _ turn: inout SyncTurn) throws(ClientError) {
+    private mutating func receivedMore(
+        first: ChangeVersion?, isAnswer: Bool, _ turn: inout SyncTurn
+    ) throws(ClientError) {
         answerDue = turn.now + SyncLimits.answerMilliseconds
-        switch catchUp.heard(first: first, isAnswer: isAnswer) {
+        switch catchUp.received(first: first, isAnswer: isAnswer) {
         case .wait: break
         case .ask: turn.send(Messages.onChannel(number, "cv:" + (record.changeVersion?.text ?? "")))
         case .complete: try caughtUp(&turn)
@@ -85,7 +87,7 @@ extension BucketMachine {
     mutating func missedMessage(_ error: WireError, _ turn: inout SyncTurn) {
         switch phase {
         case .live: scan.isNeeded = true
-        case .catchingUp: walkAgain(&turn)
+        case .catchingUp: scanAgain(&turn)
         default: turn.hangUp("the server's message could not be read: \(error)")
         }
     }

@@ -3,20 +3,20 @@ import ThicketProtocol
 /// Scanning the bucket's whole index, page by page.
 extension BucketMachine {
     /// Starts a scan of the whole index. Ghosts are kept; objects that the index does not list are gone at its end.
-    mutating func beginWalk(_ turn: inout SyncTurn) {
-        record.walksStarted += 1
-        var walk = IndexScan(id: record.walksStarted)
-        walk.isSame = served.holdsPosition
-        record.walk = walk
+    mutating func beginScan(_ turn: inout SyncTurn) {
+        record.scansStarted += 1
+        var indexScan = IndexScan(id: record.scansStarted)
+        indexScan.isSame = served.holdsPosition
+        record.indexScan = indexScan
         scan.isHere = false
         scan.isNeeded = false
         turn.touch(number)
     }
 
     /// Scans the index again on this connection: at once, or after a pause when the previous scan had no result.
-    mutating func walkAgain(_ turn: inout SyncTurn) {
-        beginWalk(&turn)
-        phase = .walking
+    mutating func scanAgain(_ turn: inout SyncTurn) {
+        beginScan(&turn)
+        phase = .scanning
         answerDue = nil
         scan.fruitless += 1
         if scan.fruitless > 1 {
@@ -28,7 +28,7 @@ extension BucketMachine {
     }
 
     mutating func requestPage(_ turn: inout SyncTurn) {
-        let mark = record.walk?.mark
+        let mark = record.indexScan?.mark
         let request = askForPage(mark, &turn)
         turn.send(request)
     }
@@ -37,8 +37,8 @@ extension BucketMachine {
     ///
     /// - Returns: nil when it cannot be requested yet.
     mutating func askAhead(_ mark: String, _ turn: inout SyncTurn) -> [UInt8]? {
-        guard let walk = record.walk, phase == .walking, scan.askedAhead == nil, !isOfAnotherStore(walk),
-            !(walk.mark.map { $0.utf8.elementsEqual(mark.utf8) } ?? false)
+        guard let indexScan = record.indexScan, phase == .scanning, scan.askedAhead == nil,
+            !isOfAnotherStore(indexScan), !(indexScan.mark.map { $0.utf8.elementsEqual(mark.utf8) } ?? false)
         else { return nil }
         scan.askedAhead = mark
         return askForPage(mark, &turn)
@@ -50,40 +50,41 @@ extension BucketMachine {
     }
 
     mutating func received(page: IndexPage, _ turn: inout SyncTurn) throws(ClientError) {
-        guard phase == .walking, record.walk != nil else { return }
-        guard try identifyWalk(&turn), var walk = record.walk else { return }
+        guard phase == .scanning, record.indexScan != nil else { return }
+        guard try identifyScan(&turn), var indexScan = record.indexScan else { return }
         let isAsked = scan.askedAhead != nil && scan.askedAhead == page.mark
         scan.askedAhead = nil
         if !isAsked { answerDue = nil }
-        if walk.current == nil { walk.current = page.current }
-        walk.objectsRead += Int64(page.entries.count)
-        if let total = page.count { walk.objectsTotal = total }
-        let isStuck = page.mark != nil && page.mark == walk.mark
-        walk.mark = page.mark
-        record.walk = walk
+        if indexScan.current == nil { indexScan.current = page.current }
+        indexScan.objectsRead += Int64(page.entries.count)
+        if let total = page.count { indexScan.objectsTotal = total }
+        let isStuck = page.mark != nil && page.mark == indexScan.mark
+        indexScan.mark = page.mark
+        record.indexScan = indexScan
         turn.touch(number)
-        try receive(page.entries, walk: walk.id, &turn)
+        try receive(page.entries, scanID: indexScan.id, &turn)
         if isStuck { return turn.hangUp("the index scan makes no progress") }
         guard page.mark == nil else { return isAsked ? () : requestPage(&turn) }
-        try finishWalk(walk, &turn)
+        try finishScan(indexScan, &turn)
     }
 
     /// Most objects of a first scan are new. They are received in the quick way (`receiveNew`) only when the bucket has
     /// no reader to be notified of them.
-    private mutating func receive(_ entries: [IndexPage.Entry], walk: Int64, _ turn: inout SyncTurn) throws(ClientError)
-    {
+    private mutating func receive(
+        _ entries: [IndexPage.Entry], scanID: Int64, _ turn: inout SyncTurn
+    ) throws(ClientError) {
         let name = record.name
-        guard !turn.isHeard(name) else {
-            for entry in entries { try indexed(entry, walk: walk, &turn) }
+        guard !turn.hasReader(name) else {
+            for entry in entries { try indexed(entry, scanID: scanID, &turn) }
             return
         }
         let known = try turn.store.known(name, among: entries.map(\.key))
-        try rules.receiveNew(&self, entries, known, walk: walk, &turn)
+        try rules.receiveNew(&self, entries, known, scanID: scanID, &turn)
     }
 
-    mutating func indexed(_ object: IndexPage.Entry, walk: Int64, _ turn: inout SyncTurn) throws(ClientError) {
-        if record.walk?.isSame == false { return try rules.indexedElsewhere(&self, object, walk: walk, &turn) }
-        let (entity, wasMet) = try meet(object.key, walk, &turn)
+    mutating func indexed(_ object: IndexPage.Entry, scanID: Int64, _ turn: inout SyncTurn) throws(ClientError) {
+        if record.indexScan?.isSame == false { return try rules.indexedElsewhere(&self, object, scanID: scanID, &turn) }
+        let (entity, wasMet) = try meet(object.key, scanID, &turn)
         let newest = entity.newest
         let isConfirmed = entity.record.edits.pending?.isConfirmed ?? false
         if object.version == newest.version, newest.object != nil, !isConfirmed { return }
@@ -101,49 +102,49 @@ extension BucketMachine {
     ///
     /// - Returns: the object, and whether it was met before, in a page or a change.
     mutating func meet(
-        _ key: EntityKey, _ walk: Int64, _ turn: inout SyncTurn
+        _ key: EntityKey, _ scanID: Int64, _ turn: inout SyncTurn
     ) throws(ClientError) -> (LocalEntity, wasMet: Bool) {
         try withEntity(key, .marks, &turn) { entity in
-            let wasMet = entity.record.walk == walk
-            entity.record.walk = walk
+            let wasMet = entity.record.scanID == scanID
+            entity.record.scanID = scanID
             return (entity, wasMet)
         }
     }
 
-    private mutating func finishWalk(_ walk: IndexScan, _ turn: inout SyncTurn) throws(ClientError) {
-        var gone = try unlistedKeys(walk, &turn)
+    private mutating func finishScan(_ indexScan: IndexScan, _ turn: inout SyncTurn) throws(ClientError) {
+        var gone = try unlistedKeys(indexScan, &turn)
         let isAskedAgain = try rules.setAside(&self, &gone, &turn)
         for key in gone.sorted() {
-            try rules.unlisted(&self, key, walk, &turn)
+            try rules.unlisted(&self, key, indexScan, &turn)
         }
-        try missRequested(walk, &turn)
-        try rules.missUnread(&self, walk, &turn)
+        try missRequested(indexScan, &turn)
+        try rules.missUnread(&self, indexScan, &turn)
         try confirmAccepted(&turn)
-        scan.walked = walk
-        record.walk = nil
-        if !walk.isSame { record.store = walk.store }
-        if !isAskedAgain { record.changeVersion = walk.current }
+        scan.finished = indexScan
+        record.indexScan = nil
+        if !indexScan.isSame { record.store = indexScan.store }
+        if !isAskedAgain { record.changeVersion = indexScan.current }
         turn.touch(number)
         phase = .catchingUp
         askSince(&turn)
     }
 
     /// The objects that the server had and the index does not list.
-    private func unlistedKeys(_ walk: IndexScan, _ turn: inout SyncTurn) throws(ClientError) -> Set<EntityKey> {
+    private func unlistedKeys(_ indexScan: IndexScan, _ turn: inout SyncTurn) throws(ClientError) -> Set<EntityKey> {
         let name = record.name
-        var gone = Set(try turn.store.keysUnseen(name, walk: walk.id))
+        var gone = Set(try turn.store.keysUnseen(name, scanID: indexScan.id))
         // The store does not contain this turn yet.
         for (address, entity) in turn.entities where address.bucket == name {
-            if entity.record.walk == walk.id || entity.record.ghost.object == nil { gone.remove(address.key) }
+            if entity.record.scanID == indexScan.id || entity.record.ghost.object == nil { gone.remove(address.key) }
         }
         return gone
     }
 
     /// Requested objects that this device never had and that the index does not list are gone.
-    private mutating func missRequested(_ walk: IndexScan, _ turn: inout SyncTurn) throws(ClientError) {
+    private mutating func missRequested(_ indexScan: IndexScan, _ turn: inout SyncTurn) throws(ClientError) {
         for key in keys.stale.sorted() {
             let known = try entity(key, &turn).record
-            guard known.walk != walk.id, known.ghost.object == nil else { continue }
+            guard known.scanID != indexScan.id, known.ghost.object == nil else { continue }
             try jump(key, to: Ghost(version: known.ghost.version, object: nil), &turn)
         }
     }

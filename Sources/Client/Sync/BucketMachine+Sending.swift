@@ -20,7 +20,7 @@ extension BucketMachine {
     mutating func acknowledged(_ key: EntityKey, _ turn: inout SyncTurn) {
         outbox.answered(key)
         retry.reset()
-        if isSettled { turn.provesLink = true }
+        if isCaughtUp { turn.provesLink = true }
     }
 
     /// The server did not apply the change with one of these ccids.

@@ -17,7 +17,7 @@ extension BucketMachine {
         case .closed, .refused, .lapsed: return
         case .opening: place = nil
         case .renewing: place = token.lapse?.place
-        case .walking: place = isExpired ? .walking : nil
+        case .scanning: place = isExpired ? .scanning : nil
         case .catchingUp, .live: place = isExpired ? .following : nil
         }
         let start = token.lapse?.at ?? turn.now
@@ -58,8 +58,8 @@ extension BucketMachine {
         token.lapse = nil
         outbox.isReadOnly = false
         answerDue = turn.now + SyncLimits.answerMilliseconds
-        guard place == .following || record.walk == nil else {
-            phase = .walking
+        guard place == .following || record.indexScan == nil else {
+            phase = .scanning
             return requestPage(&turn)
         }
         phase = .catchingUp

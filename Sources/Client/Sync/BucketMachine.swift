@@ -12,7 +12,7 @@ struct BucketMachine {
         /// `init` has been sent.
         case opening
         /// The index is being scanned.
-        case walking
+        case scanning
         /// `cv` has been sent; the changes since the last connection arrive in one `c` or several (`CatchUp`).
         case catchingUp
         /// Changes are sent and received.
@@ -37,14 +37,14 @@ struct BucketMachine {
             /// nil: the server has kept no state of this channel, so it is opened again.
             let place: Place?
 
-            enum Place: Equatable { case walking, following }
+            enum Place: Equatable { case scanning, following }
         }
     }
 
     /// What this connection knows of index scans.
     struct Scan {
         /// The scan that ended on this connection, until the changes since its start have arrived.
-        var walked: IndexScan?
+        var finished: IndexScan?
         /// The start of the page that was requested before the page in front of it was stored; nil when none was.
         var askedAhead: String?
         /// The running scan was started, or its identity was checked, on this connection.
@@ -112,7 +112,7 @@ struct BucketMachine {
     }
 
     /// Whether nothing is left to do before changes are exchanged, or the server does not open the bucket.
-    var isSettled: Bool { phase == .live || phase == .refused || isLocked }
+    var isCaughtUp: Bool { phase == .live || phase == .refused || isLocked }
 
     /// When the connected bucket has something to do; nil: it waits for nothing.
     var deadline: Int64? {

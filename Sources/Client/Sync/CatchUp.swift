@@ -10,7 +10,7 @@ import ThicketProtocol
 struct CatchUp {
     private var questions = 0
     /// The position at which the first message after the first question began.
-    private var firstHeard: ChangeVersion?
+    private var firstReceived: ChangeVersion?
 
     private static let questionsMax = 2
 
@@ -23,10 +23,10 @@ struct CatchUp {
     /// - Parameters:
     ///   - first: position of the message's first change.
     ///   - isAnswer: false when the message may be an early acknowledgement, which is not part of the answer.
-    mutating func heard(first: ChangeVersion?, isAnswer: Bool) -> Verdict {
+    mutating func received(first: ChangeVersion?, isAnswer: Bool) -> Verdict {
         if questions > 0, isAnswer, let first {
-            if firstHeard == first { return .complete }
-            if firstHeard == nil { firstHeard = first }
+            if firstReceived == first { return .complete }
+            if firstReceived == nil { firstReceived = first }
         }
         guard questions < Self.questionsMax else { return .wait }
         questions += 1

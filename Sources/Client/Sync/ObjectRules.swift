@@ -88,17 +88,17 @@ protocol ObjectRules {
     ///
     /// - Parameter known: the keys of the page that have a record in the store.
     static func receiveNew(
-        _ bucket: inout BucketMachine, _ entries: [IndexPage.Entry], _ known: Set<EntityKey>, walk: Int64,
+        _ bucket: inout BucketMachine, _ entries: [IndexPage.Entry], _ known: Set<EntityKey>, scanID: Int64,
         _ turn: inout SyncTurn
     ) throws(ClientError)
     /// An index that may belong to another bucket than the ghosts lists the object: versions cannot be compared, so the
     /// objects are.
     static func indexedElsewhere(
-        _ bucket: inout BucketMachine, _ object: IndexPage.Entry, walk: Int64, _ turn: inout SyncTurn
+        _ bucket: inout BucketMachine, _ object: IndexPage.Entry, scanID: Int64, _ turn: inout SyncTurn
     ) throws(ClientError)
     /// The index of the scan does not list an object that the server had.
     static func unlisted(
-        _ bucket: inout BucketMachine, _ key: EntityKey, _ walk: IndexScan, _ turn: inout SyncTurn
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ indexScan: IndexScan, _ turn: inout SyncTurn
     ) throws(ClientError)
     /// Whether the changes since the position are requested once more when the position was lost.
     static var keepsLostPosition: Bool { get }
@@ -114,7 +114,7 @@ protocol ObjectRules {
     ) throws(ClientError) -> Bool
     /// Objects without a ghost that no index lists any more.
     static func missUnread(
-        _ bucket: inout BucketMachine, _ walk: IndexScan, _ turn: inout SyncTurn
+        _ bucket: inout BucketMachine, _ indexScan: IndexScan, _ turn: inout SyncTurn
     ) throws(ClientError)
     /// The server no longer has the changes for which `setAside` waits.
     ///
@@ -143,7 +143,7 @@ extension ObjectRules {
         _ bucket: inout BucketMachine, _ gone: inout Set<EntityKey>, _ turn: inout SyncTurn
     ) throws(ClientError) -> Bool { false }
     static func missUnread(
-        _ bucket: inout BucketMachine, _ walk: IndexScan, _ turn: inout SyncTurn
+        _ bucket: inout BucketMachine, _ indexScan: IndexScan, _ turn: inout SyncTurn
     ) throws(ClientError) {}
     static func missedForGood(_ bucket: inout BucketMachine, _ turn: inout SyncTurn) throws(ClientError) -> Bool {
         false

@@ -144,7 +144,7 @@ extension OpenRules {
         _ bucket: inout BucketMachine, _ key: EntityKey, _ seen: LocalEntity.Seen, _ turn: inout SyncTurn
     ) {
         if seen.isWaiting { bucket.outbox.ready.append(key) }
-        guard turn.isHeard(bucket.record.name) else { return turn.revision += 1 }
+        guard turn.hasReader(bucket.record.name) else { return turn.revision += 1 }
         guard let change = seen.exactChange else { return }
         bucket.report(key, before: seen.before, after: seen.after, by: change, .remote, &turn)
     }

@@ -3,9 +3,9 @@ import ThicketProtocol
 /// Objects in a bucket that may be a different one than the one to which the ghosts belong (docs/decisions/0083).
 extension OpenRules {
     static func unlisted(
-        _ bucket: inout BucketMachine, _ key: EntityKey, _ walk: IndexScan, _ turn: inout SyncTurn
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ indexScan: IndexScan, _ turn: inout SyncTurn
     ) throws(ClientError) {
-        guard walk.isSame else { return try bringBack(&bucket, key, &turn) }
+        guard indexScan.isSame else { return try bringBack(&bucket, key, &turn) }
         let version = try bucket.entity(key, &turn).record.ghost.version
         try bucket.jump(key, to: Ghost(version: version, object: nil), &turn)
     }
@@ -17,9 +17,9 @@ extension OpenRules {
     }
 
     static func indexedElsewhere(
-        _ bucket: inout BucketMachine, _ object: IndexPage.Entry, walk: Int64, _ turn: inout SyncTurn
+        _ bucket: inout BucketMachine, _ object: IndexPage.Entry, scanID: Int64, _ turn: inout SyncTurn
     ) throws(ClientError) {
-        let (entity, wasMet) = try bucket.meet(object.key, walk, &turn)
+        let (entity, wasMet) = try bucket.meet(object.key, scanID, &turn)
         // A change that arrived during the scan is newer than the scan's snapshot.
         if wasMet, object.version <= entity.newest.version { return }
         let isKnown = entity.record.ghost.object != nil
@@ -74,9 +74,9 @@ extension OpenRules {
     /// Whether another bucket could mistake the change's source version for one of its own. A restore never reuses
     /// version numbers.
     private static func isMisread(
-        _ pending: PendingChange, at version: Version, _ storeTold: String?
+        _ pending: PendingChange, at version: Version, _ servedStore: String?
     ) -> Bool {
-        guard storeTold != nil, let source = pending.source else { return false }
+        guard servedStore != nil, let source = pending.source else { return false }
         return (0..<SyncLimits.restoredVersionsMin).contains(version - source)
     }
 

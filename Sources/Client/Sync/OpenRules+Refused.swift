@@ -10,7 +10,7 @@ extension OpenRules {
     static func notThere(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn) throws(ClientError) {
         let entity = try bucket.entity(key, &turn)
         let edits = entity.record.edits
-        if isMadeAnew(entity.record) { return try editAnew(&bucket, key, &turn) }
+        if isRecreated(entity.record) { return try editRecreated(&bucket, key, &turn) }
         let gone = Ghost(version: entity.newest.version, object: nil)
         if edits.pending?.edit == .remove { return try confirm(&bucket, key, at: gone, &turn) }
         guard !isRemoval(edits), edits.attempts < SyncLimits.attemptsMax else {
@@ -30,7 +30,7 @@ extension OpenRules {
     /// change is based.
     ///
     /// Refusals are sent after all changes of their commit group, so also after changes that were decided later (0005).
-    private static func isMadeAnew(_ record: EntityRecord) -> Bool {
+    private static func isRecreated(_ record: EntityRecord) -> Bool {
         guard let source = record.edits.pending?.source else { return false }
         let newest = record.edits.held ?? record.ghost
         return (record.edits.wanted ?? (newest.object == nil ? 0 : newest.version)) > source
@@ -38,7 +38,7 @@ extension OpenRules {
 
     /// 404 about an object that another client has recreated since: an edit continues in the new object; a removal
     /// applied to the old one.
-    private static func editAnew(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn)
+    private static func editRecreated(_ bucket: inout BucketMachine, _ key: EntityKey, _ turn: inout SyncTurn)
         throws(ClientError)
     {
         let (edits, ghost) = try bucket.withEntity(key, .edits, &turn) { entity in

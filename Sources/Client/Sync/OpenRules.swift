@@ -20,17 +20,17 @@ enum OpenRules: ObjectRules {
     }
 
     static func receiveNew(
-        _ bucket: inout BucketMachine, _ entries: [IndexPage.Entry], _ known: Set<EntityKey>, walk: Int64,
+        _ bucket: inout BucketMachine, _ entries: [IndexPage.Entry], _ known: Set<EntityKey>, scanID: Int64,
         _ turn: inout SyncTurn
     ) throws(ClientError) {
         for entry in entries {
             let address = bucket.address(entry.key)
             guard !known.contains(entry.key), let body = entry.data, body.isObject, turn.isUnseen(address)
             else {
-                try bucket.indexed(entry, walk: walk, &turn)
+                try bucket.indexed(entry, scanID: scanID, &turn)
                 continue
             }
-            turn.arrive(NewObject(address, version: entry.version, walk: walk, body: body))
+            turn.arrive(NewObject(address, version: entry.version, scanID: scanID, body: body))
         }
     }
 }

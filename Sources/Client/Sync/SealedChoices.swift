@@ -75,11 +75,11 @@ enum SealedChoices {
                 // A requested state may be newer than the one taken.
                 edits.wanted = known.record.edits.wanted
             }
-            let told = events.filter { event in
+            let reported = events.filter { event in
                 guard keepsDeletion, case .conflict(let conflict) = event else { return true }
                 return !conflict.path.isEmpty || conflict.losing != nil
             }
-            try SealedRules.report(&bucket, key, before: known.local, told, origin: .local, &turn)
+            try SealedRules.report(&bucket, key, before: known.local, reported, origin: .local, &turn)
             try SealedUpkeep.correctHeads(&bucket, key, &turn)
         case .gone:
             guard var sealed = known.sealed else { return }

@@ -6,7 +6,7 @@ extension SealedRules {
     /// New objects are opened many at a time and stored as received, bypassing the cache, as in open buckets. An object
     /// with a problem, or with something to report to the app, is processed like all others.
     static func receiveNew(
-        _ bucket: inout BucketMachine, _ entries: [IndexPage.Entry], _ known: Set<EntityKey>, walk: Int64,
+        _ bucket: inout BucketMachine, _ entries: [IndexPage.Entry], _ known: Set<EntityKey>, scanID: Int64,
         _ turn: inout SyncTurn
     ) throws(ClientError) {
         let name = bucket.record.name
@@ -17,10 +17,10 @@ extension SealedRules {
                 // An object that a page lists twice is new only once.
                 turn.arriveIfUnseen(
                     NewObject(
-                        EntityAddress(bucket: name, key: entry.key), version: entry.version, walk: walk, body: body,
+                        EntityAddress(bucket: name, key: entry.key), version: entry.version, scanID: scanID, body: body,
                         packed: look.packed, name: look.appKey, isLive: look.isLive))
             else {
-                try bucket.indexed(entry, walk: walk, &turn)
+                try bucket.indexed(entry, scanID: scanID, &turn)
                 continue
             }
             if look.isLive { SealedUpkeep.grew(&bucket, entry.key, ownPosition: nil, tail: look.tail, &turn) }

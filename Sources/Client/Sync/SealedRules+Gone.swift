@@ -156,8 +156,9 @@ extension SealedRules {
     }
 
     /// Unreadable objects that no index lists any more are gone, if this device has nothing else under their keys.
-    static func missUnread(_ bucket: inout BucketMachine, _ walk: IndexScan, _ turn: inout SyncTurn) throws(ClientError)
-    {
+    static func missUnread(
+        _ bucket: inout BucketMachine, _ indexScan: IndexScan, _ turn: inout SyncTurn
+    ) throws(ClientError) {
         let name = bucket.record.name
         var keys = Set(try turn.store.keysHeld(name))
         // The store does not contain this turn yet.
@@ -168,7 +169,7 @@ extension SealedRules {
             let record = try bucket.entity(key, &turn).record
             // A creation in flight gets its own answer, unless it stopped after that.
             guard record.ghost.object == nil, record.edits.pending == nil || record.edits.sealed.isNewer,
-                record.walk != walk.id, let held = record.edits.held, held.object != nil
+                record.scanID != indexScan.id, let held = record.edits.held, held.object != nil
             else { continue }
             try bucket.jump(key, to: Ghost(version: held.version, object: nil), &turn)
         }
@@ -178,11 +179,11 @@ extension SealedRules {
     ///
     /// - Returns: whether any object was missing; the changes since the index are then requested.
     static func missedForGood(_ bucket: inout BucketMachine, _ turn: inout SyncTurn) throws(ClientError) -> Bool {
-        guard let walked = bucket.scan.walked, bucket.sealing?.missing.isEmpty == false else {
+        guard let finished = bucket.scan.finished, bucket.sealing?.missing.isEmpty == false else {
             return false
         }
         try reportMissing(&bucket, &turn)
-        bucket.record.changeVersion = walked.current
+        bucket.record.changeVersion = finished.current
         turn.touch(bucket.number)
         bucket.askSince(&turn)
         return true
@@ -194,7 +195,7 @@ extension SealedRules {
         for key in missing.sorted() {
             let record = try bucket.entity(key, &turn).record
             // Recreated since.
-            guard record.ghost.object != nil, record.walk != bucket.scan.walked?.id else { continue }
+            guard record.ghost.object != nil, record.scanID != bucket.scan.finished?.id else { continue }
             try vanish(&bucket, key, at: record.ghost.version, &turn)
         }
     }

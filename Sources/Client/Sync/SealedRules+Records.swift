@@ -70,7 +70,7 @@ extension SealedRules {
         _ change: (inout LocalEntity, inout EntityChange) -> Result
     ) throws(ClientError) -> Result {
         try bucket.withEntity(key, &turn) { entity, done in
-            let (edits, name, walk) = (entity.record.edits, entity.record.name, entity.record.walk)
+            let (edits, name, scanID) = (entity.record.edits, entity.record.name, entity.record.scanID)
             let result = change(&entity, &done)
             entity.sealed = sealed
             if let sealed {
@@ -79,7 +79,7 @@ extension SealedRules {
                 if !sealed.log.appKey.isEmpty { entity.record.name = sealed.log.appKey }
             }
             if entity.record.edits != edits { done.parts.insert(.edits) }
-            if entity.record.name != name || entity.record.walk != walk { done.parts.insert(.marks) }
+            if entity.record.name != name || entity.record.scanID != scanID { done.parts.insert(.marks) }
             return result
         }
     }

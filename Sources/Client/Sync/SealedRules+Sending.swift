@@ -119,8 +119,8 @@ extension SealedRules {
         let isRemoval = pending.edit == .remove
         let isCreation = !isRemoval && entity.record.ghost.object == nil
         // After an unreadable part the change waits unchanged; it is sent again when that part has been read.
-        let isTaken = code == ErrorCode.duplicateChange.rawValue || code == ErrorCode.emptyChange.rawValue
-        guard !sealed.isStopped || isRemoval || isTaken else { return }
+        let isAcknowledged = code == ErrorCode.duplicateChange.rawValue || code == ErrorCode.emptyChange.rawValue
+        guard !sealed.isStopped || isRemoval || isAcknowledged else { return }
         switch ErrorCode(rawValue: code) {
         case .emptyChange where isRemoval, .notFound where isRemoval: try isGone(&bucket, key, &turn)
         case .duplicateChange, .emptyChange:

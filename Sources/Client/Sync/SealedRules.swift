@@ -12,16 +12,16 @@ enum SealedRules: ObjectRules {
     static func forgetProof(_ entity: inout LocalEntity) -> EntityParts { .edits }
 
     static func unlisted(
-        _ bucket: inout BucketMachine, _ key: EntityKey, _ walk: IndexScan, _ turn: inout SyncTurn
+        _ bucket: inout BucketMachine, _ key: EntityKey, _ indexScan: IndexScan, _ turn: inout SyncTurn
     ) throws(ClientError) {
         let version = try bucket.entity(key, &turn).record.ghost.version
         try bucket.jump(key, to: Ghost(version: version, object: nil), &turn)
     }
 
     static func indexedElsewhere(
-        _ bucket: inout BucketMachine, _ object: IndexPage.Entry, walk: Int64, _ turn: inout SyncTurn
+        _ bucket: inout BucketMachine, _ object: IndexPage.Entry, scanID: Int64, _ turn: inout SyncTurn
     ) throws(ClientError) {
-        let (entity, wasMet) = try bucket.meet(object.key, walk, &turn)
+        let (entity, wasMet) = try bucket.meet(object.key, scanID, &turn)
         // A change that arrived during the scan is newer than the scan's snapshot.
         if wasMet, object.version <= entity.newest.version { return }
         guard let value = object.data?.object else {

@@ -110,8 +110,8 @@ enum SealedUpkeep {
                 removed.append((key: key.text, operation: .remove))
             }
         }
-        let told = SealedHeads.edit(of: content, for: logs)
-        let diff = ObjectDiff(told.operations + removed)
+        let headsEdit = SealedHeads.edit(of: content, for: logs)
+        let diff = ObjectDiff(headsEdit.operations + removed)
         guard !diff.isEmpty else { return }
         try SealedRules.append(&bucket, .modify(diff), key, name: SealedHeads.appKey, &turn)
     }

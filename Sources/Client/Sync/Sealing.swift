@@ -22,7 +22,7 @@ struct Sealing {
     /// The content of `heads` that was checked last.
     var headsSeen: JSONObject?
     /// The server reported the bucket as open, and the app was notified.
-    var isModeTold = false
+    var isModeReported = false
     /// The server reported the bucket as sealed.
     var isServed = false
     /// Objects that an older program could not read have been checked.

@@ -56,17 +56,17 @@ struct SyncLink {
         logLines = 0
     }
 
-    mutating func heardMessage(at now: Int64) {
+    mutating func receivedMessage(at now: Int64) {
         lastReceived = now
         heartbeatSentAt = nil
     }
 
-    mutating func heardBytes(at now: Int64) {
-        heardMessage(at: now)
+    mutating func receivedBytes(at now: Int64) {
+        receivedMessage(at: now)
         lastMoved = now
     }
 
-    mutating func heardHeartbeat(_ count: Int64) { heartbeat = count &+ 1 }
+    mutating func receivedHeartbeat(_ count: Int64) { heartbeat = count &+ 1 }
 
     // MARK: - Keep-alive
 

@@ -16,7 +16,7 @@ extension SyncMachine {
     package mutating func moved(now: Int64) -> [SyncAction] {
         runQuietTurn(now) { machine throws(ClientError) in
             guard machine.turn.link.isOpen else { return }
-            machine.turn.link.heardBytes(at: machine.turn.now)
+            machine.turn.link.receivedBytes(at: machine.turn.now)
             for number in machine.buckets.indices where machine.buckets[number].answerDue != nil {
                 machine.buckets[number].answerDue = machine.turn.now + SyncLimits.answerMilliseconds
             }

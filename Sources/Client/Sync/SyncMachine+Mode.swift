@@ -45,7 +45,7 @@ extension SyncMachine {
             }
             let known = machine.buckets[number].record
             machine.buckets[number].record = BucketRecord(
-                name: known.name, walksStarted: known.walksStarted, isSealed: true)
+                name: known.name, scansStarted: known.scansStarted, isSealed: true)
             machine.buckets[number].sealing = sealing
             machine.turn.touch(number)
             for draft in drafts {
@@ -77,7 +77,7 @@ extension SyncMachine {
                 }
             }
             let known = machine.buckets[number].record
-            machine.buckets[number].record = BucketRecord(name: known.name, walksStarted: known.walksStarted)
+            machine.buckets[number].record = BucketRecord(name: known.name, scansStarted: known.scansStarted)
             machine.buckets[number].sealing = nil
             machine.buckets[number].forgetUndelivered(&machine.turn)
             machine.turn.touch(number)
@@ -88,7 +88,7 @@ extension SyncMachine {
 
     /// The objects that the server shows; nil unless all of them are unsealed and the bucket holds nothing else.
     private mutating func onlyClear(_ number: Int) throws(ClientError) -> [EntityKey]? {
-        guard let sealing = buckets[number].sealing, sealing.isModeTold, buckets[number].keys.edited.isEmpty,
+        guard let sealing = buckets[number].sealing, sealing.isModeReported, buckets[number].keys.edited.isEmpty,
             try turn.store.liveNames(buckets[number].record.name, after: nil, limit: 1).isEmpty
         else { return nil }
         let met = try turn.store.edited(buckets[number].record.name).map(\.key)

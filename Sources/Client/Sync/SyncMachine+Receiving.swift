@@ -12,7 +12,7 @@ extension SyncMachine {
         runQuietTurn(now) { machine throws(ClientError) in
             for message in batch.messages {
                 guard machine.turn.link.isOpen else { return }
-                machine.turn.link.heardMessage(at: machine.turn.now)
+                machine.turn.link.receivedMessage(at: machine.turn.now)
                 try machine.handle(message)
                 // A bucket may have ended the connection.
                 if !machine.turn.link.isOpen { machine.disconnectBuckets() }
@@ -23,7 +23,7 @@ extension SyncMachine {
     private mutating func handle(_ message: ServerBatch.Message) throws(ClientError) {
         switch message {
         case .unreadable(let bytes, let error): unreadable(bytes, error)
-        case .read(.heartbeat(let count)): turn.link.heardHeartbeat(count)
+        case .read(.heartbeat(let count)): turn.link.receivedHeartbeat(count)
         case .read(.log(let level)): setLogLevel(level)
         case .read(.channel(let channel, let reply)):
             guard buckets.indices.contains(Int(channel)) else { return }
@@ -32,11 +32,11 @@ extension SyncMachine {
         }
     }
 
-    /// A server that answers changes while all buckets are settled does not refuse connections.
+    /// A server that answers changes while all buckets have caught up does not refuse connections.
     private mutating func applyProof() {
         guard turn.provesLink else { return }
         turn.provesLink = false
-        if isSettled { turn.link.backoff.reset() }
+        if isCaughtUp { turn.link.backoff.reset() }
     }
 
     private mutating func unreadable(_ bytes: [UInt8], _ error: WireError) {

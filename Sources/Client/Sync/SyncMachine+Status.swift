@@ -24,13 +24,13 @@ extension SyncMachine {
         var pending = 0
         for channel in buckets where !channel.isLocked {
             switch channel.phase {
-            case .walking,
-                .catchingUp where channel.scan.walked != nil:
+            case .scanning,
+                .catchingUp where channel.scan.finished != nil:
                 // Between the last page and the changes since the first page the channel is still indexing.
-                let walk = channel.record.walk ?? channel.scan.walked
+                let indexScan = channel.record.indexScan ?? channel.scan.finished
                 isIndexing = true
-                done += walk?.objectsRead ?? 0
-                total = walk?.objectsTotal.flatMap { one in total.map { $0 + one } }
+                done += indexScan?.objectsRead ?? 0
+                total = indexScan?.objectsTotal.flatMap { one in total.map { $0 + one } }
             case .closed, .opening, .catchingUp, .refused, .lapsed, .renewing: isOpening = true
             case .live:
                 pending += channel.keys.edited.count - channel.keys.refusedEdits

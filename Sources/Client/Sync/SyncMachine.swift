@@ -61,9 +61,9 @@ package struct SyncMachine {
     /// Counts every change that the app sees; never decreases within a session.
     package var revision: Int64 { turn.revision }
     /// The buckets whose events have a reader; nil: all. Changes of objects are not reported for other buckets.
-    package var heardBuckets: Set<BucketName>? {
-        get { turn.heardBuckets }
-        set { turn.heardBuckets = newValue }
+    package var bucketsWithReaders: Set<BucketName>? {
+        get { turn.bucketsWithReaders }
+        set { turn.bucketsWithReaders = newValue }
     }
     /// Number of objects in memory.
     package var cachedObjects: Int { turn.entities.count }
@@ -86,7 +86,7 @@ package struct SyncMachine {
             for number in buckets.indices { try buckets[number].pump(&turn) }
             // The back-off is reset only now: a server that closes connections earlier must not be contacted at full
             // rate.
-            if isSettled, !buckets.contains(where: { !$0.outbox.inFlight.isEmpty }) { turn.link.backoff.reset() }
+            if isCaughtUp, !buckets.contains(where: { !$0.outbox.inFlight.isEmpty }) { turn.link.backoff.reset() }
             updateStatus()
             try keep()
         } catch {
@@ -177,7 +177,7 @@ package struct SyncMachine {
     }
 
     /// Whether every bucket has caught up, as far as the server opens it.
-    var isSettled: Bool { turn.link.isOpen && !buckets.isEmpty && buckets.allSatisfy(\.isSettled) }
+    var isCaughtUp: Bool { turn.link.isOpen && !buckets.isEmpty && buckets.allSatisfy(\.isCaughtUp) }
 
     var isFirstAttempt: Bool { turn.link.backoff.failures == 0 && storeBackoff.failures == 0 }
 

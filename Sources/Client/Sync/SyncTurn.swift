@@ -14,7 +14,7 @@ struct SyncTurn {
     /// Counts every change that the app sees; never decreases within a session.
     var revision: Int64 = 0
     /// The buckets whose events have a reader; nil: all. Changes of objects are not reported for other buckets.
-    var heardBuckets: Set<BucketName>?
+    var bucketsWithReaders: Set<BucketName>?
     /// The objects in memory.
     var entities = [EntityAddress: LocalEntity]()
     private var touched = [EntityAddress: Touch]()
@@ -30,7 +30,7 @@ struct SyncTurn {
     var forgotten = [Int: UndeliveredEvents]()
     /// Whether the turn sends a change for the first time.
     var sendsNewChange = false
-    /// A settled bucket got the answer to a change: if all others are settled too, the connection works.
+    /// A bucket that has caught up got the answer to a change: if all others have too, the connection works.
     var provesLink = false
 
     init(_ link: SyncLink, store: any LocalStore, random: any RandomNumberGenerator & Sendable) {
@@ -77,7 +77,7 @@ struct SyncTurn {
     mutating func touch(_ bucket: Int) { touchedBuckets.insert(bucket) }
 
     /// Whether the bucket has a reader.
-    func isHeard(_ bucket: BucketName) -> Bool { heardBuckets?.contains(bucket) ?? true }
+    func hasReader(_ bucket: BucketName) -> Bool { bucketsWithReaders?.contains(bucket) ?? true }
 
     /// Random bytes, eight of each drawn number.
     mutating func randomBytes(_ count: Int) -> [UInt8] {

@@ -4,7 +4,7 @@
 /// more. OpenSSL requires this of a retry (SSL_write, "the buffer must be the same").
 struct SendBuffer {
     /// The result of an offer.
-    enum Taken {
+    enum Accepted {
         /// The socket accepted this many bytes, at least one.
         case bytes(Int)
         /// The socket accepts nothing at the moment.
@@ -31,15 +31,15 @@ struct SendBuffer {
     mutating func clear() { self = SendBuffer() }
 
     /// Offers bytes until all are sent or the socket accepts no more. Returns false when the connection is broken.
-    mutating func flush(_ offer: (UnsafeRawBufferPointer) -> Taken) -> Bool {
+    mutating func flush(_ offer: (UnsafeRawBufferPointer) -> Accepted) -> Bool {
         while !isEmpty {
             if head == sending.count {
                 swap(&sending, &waiting)
                 head = 0
                 waiting.removeAll(keepingCapacity: waiting.capacity <= Self.keptBytes)
             }
-            let taken = sending.withUnsafeBytes { offer(UnsafeRawBufferPointer(rebasing: $0[head...])) }
-            switch taken {
+            let accepted = sending.withUnsafeBytes { offer(UnsafeRawBufferPointer(rebasing: $0[head...])) }
+            switch accepted {
             case .bytes(let count): head += count
             case .nothing: return true
             case .broken: return false

@@ -13,7 +13,7 @@ public struct HTTPRequestReader {
     private var head = HTTPHeadReader()
     private var request: HTTPRequest?
     private var body = Body.none
-    private var owesContinue = false
+    private var mustSendContinue = false
 
     /// Makes a reader for a new connection.
     public init(limits: HTTPLimits = .init()) { self.limits = limits }
@@ -30,8 +30,8 @@ public struct HTTPRequestReader {
     /// Whether "100 Continue" must be sent now. Returns true once per request that asks for it, while its body has not
     /// begun.
     public mutating func takeContinue() -> Bool {
-        defer { owesContinue = false }
-        return owesContinue
+        defer { mustSendContinue = false }
+        return mustSendContinue
     }
 
     /// Consumes `input` up to the end of the next request.
@@ -48,7 +48,7 @@ public struct HTTPRequestReader {
         }
         guard try consumeBody(&input), let complete = request else { return nil }
         request = nil
-        (body, owesContinue) = (.none, false)
+        (body, mustSendContinue) = (.none, false)
         return complete
     }
 
@@ -60,11 +60,11 @@ public struct HTTPRequestReader {
         }
         request = parsed
         if case .none = body { return }
-        owesContinue = parsed.expectsContinue
+        mustSendContinue = parsed.expectsContinue
     }
 
     private mutating func consumeBody(_ input: inout UnsafeRawBufferPointer) throws(HTTPFailure) -> Bool {
-        if !input.isEmpty { owesContinue = false }
+        if !input.isEmpty { mustSendContinue = false }
         switch body {
         case .none: return true
         case .length(let missing):

@@ -195,14 +195,14 @@ extension ListDelta {
         return result
     }
 
-    private struct Told {
+    private struct Summary {
         var runs = [Range<Int>]()
         var inserted = [JSONValue]()
         var edits = [Int: Operation]()
     }
 
-    private func summary(_ count: Int) -> Told {
-        var result = Told()
+    private func summary(_ count: Int) -> Summary {
+        var result = Summary()
         var place = 0
         for step in steps {
             switch step {

@@ -201,9 +201,9 @@ enum UTF16Text {
             let word = EightBytes.load(base + place)
             place += 8
             guard word & EightBytes.highBits != 0 else { continue }
-            let goesOn = word & ~(word << 1) & EightBytes.highBits
+            let continuations = word & ~(word << 1) & EightBytes.highBits
             let isPair = word & word << 1 & word << 2 & word << 3 & EightBytes.highBits
-            count += isPair.nonzeroBitCount - goesOn.nonzeroBitCount
+            count += isPair.nonzeroBitCount - continuations.nonzeroBitCount
         }
         while place < bytes.count {
             let byte = bytes[place]

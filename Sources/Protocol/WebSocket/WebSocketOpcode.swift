@@ -75,7 +75,7 @@ public struct WebSocketFailure: Error, Equatable, CustomStringConvertible {
         /// The payload of a close frame.
         case shortClose, invalidCloseCode
         /// The content or the size of a message.
-        case invalidUTF8, binaryNotTaken, messageTooBig
+        case invalidUTF8, binaryNotAccepted, messageTooBig
     }
 
     /// The exact problem.
@@ -87,7 +87,7 @@ public struct WebSocketFailure: Error, Equatable, CustomStringConvertible {
     public var code: WebSocketCloseCode {
         switch problem {
         case .invalidUTF8: .invalidPayload
-        case .binaryNotTaken: .unsupportedData
+        case .binaryNotAccepted: .unsupportedData
         case .messageTooBig: .messageTooBig
         default: .protocolError
         }

@@ -117,7 +117,7 @@ public struct WebSocketReader: ~Copyable {
         let isInside = gathering?.messageOpcode != nil
         if header.opcode == .continuation && !isInside { throw WebSocketFailure(.continuationWithoutStart) }
         if header.opcode != .continuation && isInside { throw WebSocketFailure(.startInsideMessage) }
-        if header.opcode == .binary && !acceptsBinary { throw WebSocketFailure(.binaryNotTaken) }
+        if header.opcode == .binary && !acceptsBinary { throw WebSocketFailure(.binaryNotAccepted) }
         let gathered = gathering?.message.count ?? 0
         guard header.length <= messageBytesMax - gathered else { throw WebSocketFailure(.messageTooBig) }
     }

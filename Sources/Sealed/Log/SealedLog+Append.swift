@@ -40,7 +40,7 @@ extension SealedLog {
         case forked(at: Int)
 
         /// Whether the log advanced by one position.
-        public var isTaken: Bool {
+        public var isAppended: Bool {
             switch self {
             case .applied, .void, .misfit: true
             case .unknownRules, .forked: false
@@ -58,7 +58,7 @@ extension SealedLog {
         do throws(VerdictError) {
             operation = try admitted(clear)
         } catch {
-            if error.verdict.isTaken { advance(sealed, nil, nil) }
+            if error.verdict.isAppended { advance(sealed, nil, nil) }
             return error.verdict
         }
         do throws(DiffError) {
@@ -132,7 +132,7 @@ extension SealedLog {
             list = operation.list
         }
         if let operation, let edit {
-            window.append(Settled(author: operation.author, edit: edit))
+            window.append(Entry(author: operation.author, edit: edit))
         } else {
             window.append(nil)
         }

@@ -6,13 +6,13 @@ import ThicketProtocol
 public struct SealedLog: Sendable, Equatable {
     /// An operation of the last 64 positions that changed something. Later operations with an older base are
     /// transformed over it.
-    public struct Settled: Sendable, Equatable {
+    public struct Entry: Sendable, Equatable {
         /// The operation's author.
         public var author: AuthorID
         /// Its transformed edit of the whole object, with the values that it replaced and removed.
         public var edit: Edit
 
-        /// A settled operation.
+        /// An operation of the window.
         public init(author: AuthorID, edit: Edit) {
             self.author = author
             self.edit = edit
@@ -32,7 +32,7 @@ public struct SealedLog: Sendable, Equatable {
     /// Position of each author's last operation that was not void.
     public internal(set) var lastPositions: [AuthorID: Int]
     /// Operations max(1, n − 63) … n; nil for those that changed nothing.
-    public internal(set) var window: [Settled?]
+    public internal(set) var window: [Entry?]
     /// The greatest version of a list of readers under which the creation, or an operation that counts, was written; 0
     /// where the bucket is not shared by accounts. A later operation under an older list does not count (decision
     /// 0067).
@@ -55,7 +55,7 @@ public struct SealedLog: Sendable, Equatable {
     /// Restores a log from a snapshot.
     init(
         place: SealedPlace, appKey: String, incarnation: [UInt8], object: JSONObject?, chain: HeadChain,
-        lastPositions: [AuthorID: Int], window: [Settled?], list: Int
+        lastPositions: [AuthorID: Int], window: [Entry?], list: Int
     ) {
         self.place = place
         self.appKey = appKey
@@ -76,8 +76,8 @@ public struct SealedLog: Sendable, Equatable {
     /// The form in which operations name the incarnation: its first 8 bytes.
     public var incarnationTag: UInt64 { incarnation.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
 
-    /// The settled operation at a position of the window.
-    public func entry(at position: Int) -> Settled? {
+    /// The operation at a position of the window.
+    public func entry(at position: Int) -> Entry? {
         let index = position - (self.position - window.count + 1)
         return window.indices.contains(index) ? window[index] : nil
     }

@@ -35,7 +35,7 @@ public enum SealedSnapshot {
         object["w"] = .array(
             log.window.map { entry in
                 guard let entry else { return .null }
-                return ["a": .string(entry.author.text), "x": entry.edit.settledJSON]
+                return ["a": .string(entry.author.text), "x": entry.edit.storedJSON]
             })
         return JSONValue.object(object).serialized()
     }
@@ -50,7 +50,7 @@ public enum SealedSnapshot {
         let object: JSONNode?
         let chain: HeadChain
         let lastPositions: [AuthorID: Int]
-        let window: [SealedLog.Settled?]
+        let window: [SealedLog.Entry?]
         let list: Int
     }
 
@@ -115,18 +115,18 @@ public enum SealedSnapshot {
         return positions
     }
 
-    private static func window(_ node: JSONNode?) -> [SealedLog.Settled?]? {
+    private static func window(_ node: JSONNode?) -> [SealedLog.Entry?]? {
         guard let node, node.kind == .array else { return nil }
-        var window = [SealedLog.Settled?]()
+        var window = [SealedLog.Entry?]()
         for entry in node.elements {
             if entry.isNull {
                 window.append(nil)
                 continue
             }
             guard let author = entry["a"]?.string.flatMap(AuthorID.init(text:)),
-                let edit = entry["x"].flatMap({ try? Edit(settled: $0.value) })
+                let edit = entry["x"].flatMap({ try? Edit(stored: $0.value) })
             else { return nil }
-            window.append(SealedLog.Settled(author: author, edit: edit))
+            window.append(SealedLog.Entry(author: author, edit: edit))
         }
         return window
     }

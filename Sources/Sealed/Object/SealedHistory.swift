@@ -55,21 +55,21 @@ public struct SealedHistory: Sendable {
         object = known
         record(version, events)
         // Later states are compared with this one, so that one error does not hide the next.
-        if known.problem != nil || known.isStopped { begin(entity, version, isTold: true) }
+        if known.problem != nil || known.isStopped { begin(entity, version, isReported: true) }
     }
 
-    private mutating func begin(_ entity: SealedEntity, _ version: Int64, isTold: Bool = false) {
+    private mutating func begin(_ entity: SealedEntity, _ version: Int64, isReported: Bool = false) {
         let opened: (object: SealedObject, events: [SealedEvent])
         do throws(SealedOpenError) {
             opened = try SealedObject.open(entity, author: AuthorID(rawValue: 0), place: place, with: sealer)
         } catch {
             object = nil
-            if !isTold { record(version, .integrity(error.integrity)) }
+            if !isReported { record(version, .integrity(error.integrity)) }
             return
         }
         // An inconsistent state is not a base for the next.
         object = opened.object.problem == nil && !opened.object.isStopped ? opened.object : nil
-        if !isTold { record(version, opened.events) }
+        if !isReported { record(version, opened.events) }
         if !keys.serverKey(of: opened.object.log.appKey).utf8.elementsEqual(place.serverKey.utf8) {
             record(version, .otherName)
         }

@@ -106,7 +106,7 @@ extension SealedObject {
         guard chain.position == log.position else { return [block(.rolledBack(to: chain.position))] }
         for sealed in tail[..<known] {
             let opened = sealer.open(sealed, kind: .operation, position: 0)?.clear
-            guard replayed.append(sealed, clear: opened).isTaken else { break }
+            guard replayed.append(sealed, clear: opened).isAppended else { break }
         }
         guard replayed == log else { return [block(.snapshotMismatch(at: snapshot.position))] }
         return tail[known...].flatMap { receive($0, with: sealer) }
@@ -126,7 +126,7 @@ extension SealedObject {
         }
         guard leads(to: snapshot) else { return [block(.snapshotMismatch(at: snapshot.position))] }
         var next = self
-        guard let events = next.walk(to: snapshot, byOthers) else {
+        guard let events = next.advance(to: snapshot, byOthers) else {
             return [block(.snapshotMismatch(at: snapshot.position))]
         }
         self = next
@@ -134,27 +134,27 @@ extension SealedObject {
     }
 
     /// - Returns: nil when the snapshot claims an impossible effect of the pending operation.
-    private mutating func walk(to snapshot: SealedLog, _ byOthers: Bool) -> [SealedEvent]? {
+    private mutating func advance(to snapshot: SealedLog, _ byOthers: Bool) -> [SealedEvent]? {
         var events = [SealedEvent]()
         var ordered: JSONValue? = log.object.map { .object($0) }
         var counted = claimed(by: snapshot)
         for position in (log.position + 1)...snapshot.position {
-            let settled = snapshot.entry(at: position)
-            if byOthers, position == counted, !isDone(by: settled?.edit, on: ordered) {
+            let entry = snapshot.entry(at: position)
+            if byOthers, position == counted, !isDone(by: entry?.edit, on: ordered) {
                 guard letGo?.author == pendingAuthor else { return nil }
                 // It is the operation that was given up.
                 counted = nil
             }
-            guard let settled else { continue }
-            if settled.author == pendingAuthor, let done = pending, !byOthers || position == counted {
+            guard let entry else { continue }
+            if entry.author == pendingAuthor, let done = pending, !byOthers || position == counted {
                 // An operation of ours has one place in the log: it is the pending one.
                 pending = nil
                 events += [.acknowledged(done.changeID)] + Self.conflicts(of: done.edit, on: ordered)
             } else {
-                events += advance(over: settled.edit, settled.author)
+                events += advance(over: entry.edit, entry.author)
             }
             // It fits: `leads` has checked it.
-            if let outcome = try? settled.edit.apply(to: ordered) { ordered = outcome.value }
+            if let outcome = try? entry.edit.apply(to: ordered) { ordered = outcome.value }
         }
         log = snapshot
         if counted != nil, let done = pending {
@@ -170,8 +170,8 @@ extension SealedObject {
     private func leads(to snapshot: SealedLog) -> Bool {
         var object: JSONValue? = log.object.map { .object($0) }
         for position in (log.position + 1)...snapshot.position {
-            guard let settled = snapshot.entry(at: position) else { continue }
-            guard let outcome = try? settled.edit.apply(to: object), outcome.edit == settled.edit else {
+            guard let entry = snapshot.entry(at: position) else { continue }
+            guard let outcome = try? entry.edit.apply(to: object), outcome.edit == entry.edit else {
                 return false
             }
             object = outcome.value

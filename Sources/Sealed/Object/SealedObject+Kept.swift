@@ -36,7 +36,7 @@ public struct SealedKept: Sendable, Equatable {
     /// `b`: the object that the draft grew from.
     public var draftBase: JSONObject?
     /// `m`: the list version of the requested mark; 0: none.
-    public var owedMark: Int = 0
+    public var requestedMark: Int = 0
     /// `g`: the operation that was given up.
     public var letGo: SealedLetGo?
     /// `w`: whether `later` comes from setting the object as a whole.
@@ -62,8 +62,8 @@ public struct SealedKept: Sendable, Equatable {
     /// The members of the table above.
     public var json: JSONObject {
         var object: JSONObject = [:]
-        object["p"] = pendingEdit?.settledJSON
-        object["l"] = later?.settledJSON
+        object["p"] = pendingEdit?.storedJSON
+        object["l"] = later?.storedJSON
         if !pastIncarnations.isEmpty {
             object["i"] = .array(pastIncarnations.map { .string(Base64.encodeURL($0)) })
         }
@@ -75,7 +75,7 @@ public struct SealedKept: Sendable, Equatable {
             object["n"] = .number(JSONNumber(Int64(stoppedAfter)))
         }
         object["b"] = draftBase.map { .object($0) }
-        if owedMark > 0 { object["m"] = .number(JSONNumber(Int64(owedMark))) }
+        if requestedMark > 0 { object["m"] = .number(JSONNumber(Int64(requestedMark))) }
         object["g"] = letGo?.json
         let whole: Int64 = (isLaterWhole ? 1 : 0) + (isPendingWhole ? 2 : 0)
         if whole > 0 { object["w"] = .number(JSONNumber(whole)) }
@@ -85,8 +85,8 @@ public struct SealedKept: Sendable, Equatable {
     /// - Returns: nil when the object does not have the form of `json`.
     public init?(_ json: JSONObject) {
         do throws(DiffError) {
-            pendingEdit = try json["p"].map { (edit) throws(DiffError) in try Edit(settled: edit) }
-            later = try json["l"].map { (edit) throws(DiffError) in try Edit(settled: edit) }
+            pendingEdit = try json["p"].map { (edit) throws(DiffError) in try Edit(stored: edit) }
+            later = try json["l"].map { (edit) throws(DiffError) in try Edit(stored: edit) }
         } catch { return nil }
         for text in json["i"]?.arrayValue ?? [] {
             guard let id = text.stringValue.flatMap({ Base64.decodeURL(Array($0.utf8)[...]) }),
@@ -103,7 +103,7 @@ public struct SealedKept: Sendable, Equatable {
         draftBase = json["b"]?.objectValue
         if let mark = json["m"] {
             guard let version = mark.intValue.flatMap({ Int(exactly: $0) }), version > 0 else { return nil }
-            owedMark = version
+            requestedMark = version
         }
         if let given = json["g"] {
             guard let letGo = SealedLetGo(given) else { return nil }
@@ -125,7 +125,8 @@ extension SealedObject {
         var kept = SealedKept()
         (kept.pendingEdit, kept.later) = (pending?.edit, later)
         (kept.pastIncarnations, kept.problem, kept.isReplacing) = (pastIncarnations, problem, isReplacing)
-        (kept.draftBase, kept.isNewer, kept.owedMark) = (draftBase, stop == .shape, log.list < owedMark ? owedMark : 0)
+        (kept.draftBase, kept.isNewer) = (draftBase, stop == .shape)
+        kept.requestedMark = log.list < requestedMark ? requestedMark : 0
         kept.letGo = letGo
         (kept.isLaterWhole, kept.isPendingWhole) = (isLaterWhole, pending?.isWhole == true)
         kept.stoppedAfter = stop == .rules ? log.position : nil
@@ -151,7 +152,8 @@ extension SealedObject {
     ) -> SealedObject? {
         var object = SealedObject(author: author, log: log)
         (object.pastIncarnations, object.problem) = (kept.pastIncarnations, kept.problem)
-        (object.isReplacing, object.draftBase, object.owedMark) = (kept.isReplacing, kept.draftBase, kept.owedMark)
+        (object.isReplacing, object.draftBase) = (kept.isReplacing, kept.draftBase)
+        object.requestedMark = kept.requestedMark
         object.letGo = kept.letGo
         if kept.isNewer { object.stop = .shape }
         // Where the log is at another position, those operations have been read.
@@ -177,7 +179,7 @@ extension SealedObject {
     /// object again.
     public mutating func removedAfterTombstone() {
         var gone = SealedObject.absent(author: author, place: log.place, appKey: log.appKey)
-        (gone.pastIncarnations, gone.owedMark) = (pastIncarnations, owedMark)
+        (gone.pastIncarnations, gone.requestedMark) = (pastIncarnations, requestedMark)
         gone.remember(log.incarnation)
         if let object { (gone.later, gone.shown) = (.set(.object(object)), .object(object)) }
         self = gone
@@ -194,7 +196,7 @@ extension SealedObject {
             author: author,
             log: SealedLog(
                 place: log.place, appKey: log.appKey, incarnation: incarnation, object: object, list: list))
-        (made.pastIncarnations, made.draftBase, made.owedMark) = (pastIncarnations, draftBase, owedMark)
+        (made.pastIncarnations, made.draftBase, made.requestedMark) = (pastIncarnations, draftBase, requestedMark)
         return made
     }
 
@@ -202,7 +204,7 @@ extension SealedObject {
     /// earlier one; if the server still accepts it, from an older connection, it is treated like any other.
     public mutating func notCreated() {
         var draft = SealedObject.absent(author: author, place: log.place, appKey: log.appKey)
-        (draft.pastIncarnations, draft.draftBase, draft.owedMark) = (pastIncarnations, draftBase, owedMark)
+        (draft.pastIncarnations, draft.draftBase, draft.requestedMark) = (pastIncarnations, draftBase, requestedMark)
         (draft.shown, draft.later) = (shown, shown.map { .set($0) })
         self = draft
     }
@@ -216,7 +218,7 @@ extension SealedObject {
     public mutating func keepMine() {
         let mine = shown
         var draft = SealedObject.absent(author: author, place: log.place, appKey: log.appKey)
-        (draft.pastIncarnations, draft.owedMark) = (pastIncarnations, owedMark)
+        (draft.pastIncarnations, draft.requestedMark) = (pastIncarnations, requestedMark)
         if log.incarnation.contains(where: { $0 != 0 }) { draft.remember(log.incarnation) }
         (draft.shown, draft.later, draft.isReplacing) = (mine, mine.map { .set($0) }, true)
         if mine != nil { draft.draftBase = log.object ?? draftBase }

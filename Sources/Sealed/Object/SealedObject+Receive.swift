@@ -47,9 +47,9 @@ extension SealedObject {
             }
         case .misfit: return [.integrity(.misfit(at: position, .doesNotFit))]
         case .unknownRules:
-            let isTold = stoppedAfter == position
+            let isReported = stoppedAfter == position
             (stop, stoppedAfter) = (.rules, position)
-            return isTold ? [] : [.stopped(after: position)]
+            return isReported ? [] : [.stopped(after: position)]
         case .forked(let place): return [block(.forked(at: place))]
         }
     }

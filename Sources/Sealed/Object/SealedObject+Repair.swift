@@ -15,7 +15,7 @@ extension SealedObject {
             author: author,
             log: SealedLog(
                 place: log.place, appKey: log.appKey, incarnation: incarnation, object: object, list: list))
-        (fresh.pastIncarnations, fresh.owedMark) = (pastIncarnations, owedMark)
+        (fresh.pastIncarnations, fresh.requestedMark) = (pastIncarnations, requestedMark)
         fresh.remember(log.incarnation)
         return fresh
     }
@@ -32,13 +32,13 @@ extension SealedObject {
         let mine = shown
         var fresh = theirs
         fresh.pastIncarnations = pastIncarnations.filter { $0 != theirs.log.incarnation }
-        fresh.owedMark = owedMark
+        fresh.requestedMark = requestedMark
         letPendingGo()
         if theirs.log.incarnation == log.incarnation { fresh.letGo = letGo }
         self = fresh
-        var told = events + [.changed(nil)]
-        if mine != shown { told.append(.conflict(SealedConflict(path: [], losing: mine, winning: shown))) }
-        return told
+        var reported = events + [.changed(nil)]
+        if mine != shown { reported.append(.conflict(SealedConflict(path: [], losing: mine, winning: shown))) }
+        return reported
     }
 
     /// *Take the server's*, where the server has none: the object is deleted.

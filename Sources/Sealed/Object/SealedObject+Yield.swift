@@ -10,9 +10,9 @@ extension SealedObject {
     /// may come back.
     public mutating func yield(to theirs: SealedObject) -> [SealedEvent] {
         let (draft, base, past) = (object, draftBase, pastIncarnations)
-        let owed = owedMark
+        let requested = requestedMark
         self = theirs
-        (pastIncarnations, owedMark) = (past, max(owed, owedMark))
+        (pastIncarnations, requestedMark) = (past, max(requested, requestedMark))
         guard let mine = draft else { return [.changed(nil)] }
         guard let other = object else {
             (later, shown) = (.set(.object(mine)), .object(mine))

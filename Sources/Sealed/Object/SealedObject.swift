@@ -64,7 +64,7 @@ public struct SealedObject: Sendable, Equatable {
     var letGo: SealedLetGo?
 
     /// Version of the list of readers for which a mark was requested; 0: never.
-    var owedMark = 0
+    var requestedMark = 0
 
     /// - Parameter log: a new object, or one opened from a snapshot.
     public init(author: AuthorID, log: SealedLog) {
@@ -84,7 +84,7 @@ public struct SealedObject: Sendable, Equatable {
     public var hasEdits: Bool { pending?.edit != nil || later != nil }
 
     /// Whether a mark was requested (`sealMark`) and the log is not under its list yet: `seal` then makes it.
-    public var owesMark: Bool { log.object != nil && log.list < owedMark }
+    public var needsMark: Bool { log.object != nil && log.list < requestedMark }
 
     /// Whether others deleted the object and it was edited here: it must be created again, as a new incarnation.
     public var needsRecreation: Bool { log.object == nil && pending == nil && object != nil }
@@ -161,7 +161,7 @@ extension SealedObject {
     /// - Returns: the operation, to be saved before it is sent; nil when nothing is to be sent, or may be sent.
     public mutating func seal(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
         sealEdit(changeID: changeID, nonce: nonce, with: sealer)
-            ?? sealOwedMark(changeID: changeID, nonce: nonce, with: sealer)
+            ?? sealRequestedMark(changeID: changeID, nonce: nonce, with: sealer)
     }
 
     private mutating func sealEdit(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
@@ -169,10 +169,10 @@ extension SealedObject {
         let isWhole = isLaterWhole
         (later, wanted) = (nil, nil)
         // A whole object that is set again after others have edited it is sent as an edit of their version.
-        let told =
+        let candidate =
             if case .set(let whole, _) = edit { Self.difference(from: projected, to: whole) } else { edit }
         // Applied to the object, `+` and `r` are distinguished, and parts that change nothing are dropped.
-        guard let outcome = try? told?.apply(to: projected), let edit = outcome.edit,
+        guard let outcome = try? candidate?.apply(to: projected), let edit = outcome.edit,
             let head = log.chain[log.position]
         else {
             showLogObject()
@@ -193,18 +193,18 @@ extension SealedObject {
     }
 
     /// Makes an operation that changes nothing. It puts the log under the newest list of readers, so that later
-    /// operations under an older list do not count. From now on the mark is requested (`owesMark`): while it cannot be
+    /// operations under an older list do not count. From now on the mark is requested (`needsMark`): while it cannot be
     /// made or does not count, `seal` makes it, until any operation has put the log under that list.
     ///
     /// - Parameters: as in `seal`.
     /// - Returns: as in `seal`; nil also where the log is already under that list, and for a deleted object.
     public mutating func sealMark(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
-        owedMark = max(owedMark, sealer.listVersion)
-        return sealOwedMark(changeID: changeID, nonce: nonce, with: sealer)
+        requestedMark = max(requestedMark, sealer.listVersion)
+        return sealRequestedMark(changeID: changeID, nonce: nonce, with: sealer)
     }
 
-    private mutating func sealOwedMark(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
-        guard pending == nil, problem == nil, !isStopped, owesMark, sealer.listVersion >= owedMark,
+    private mutating func sealRequestedMark(changeID: [UInt8], nonce: [UInt8], with sealer: some Sealer) -> Pending? {
+        guard pending == nil, problem == nil, !isStopped, needsMark, sealer.listVersion >= requestedMark,
             let nothing: Edit = try? .init(.object(ObjectDiff())), let head: Head = log.chain[log.position]
         else { return nil }
         let operation = SealedOperation(

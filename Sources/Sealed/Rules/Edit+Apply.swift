@@ -43,8 +43,8 @@ extension Edit {
         var path = [String]()
         var conflicts = [SealedConflict]()
 
-        mutating func record(_ note: Note, losing: JSONValue?, winning: JSONValue?) {
-            guard note.isContested, losing != winning else { return }
+        mutating func record(_ context: Context, losing: JSONValue?, winning: JSONValue?) {
+            guard context.isContested, losing != winning else { return }
             conflicts.append(SealedConflict(path: path, losing: losing, winning: winning))
         }
 
@@ -56,14 +56,14 @@ extension Edit {
 
     private func apply(to value: JSONValue?, _ walk: inout Walk) throws(DiffError) -> (JSONValue?, Edit?) {
         switch self {
-        case .set(let new, let note):
+        case .set(let new, let context):
             try walk.checkDepth(of: new)
-            walk.record(note, losing: value, winning: new)
-            return (new, .set(new, Note(old: value)))
-        case .remove(let note):
+            walk.record(context, losing: value, winning: new)
+            return (new, .set(new, Context(old: value)))
+        case .remove(let context):
             guard let value else { return (nil, nil) }
-            walk.record(note, losing: value, winning: nil)
-            return (nil, .remove(Note(old: value)))
+            walk.record(context, losing: value, winning: nil)
+            return (nil, .remove(Context(old: value)))
         default:
             guard let value else { throw DiffError(.missingKey, path: walk.path) }
             return try edit(value, &walk)
@@ -116,9 +116,9 @@ extension Edit {
         var read = 0
         for step in steps {
             walk.path.append(String(result.count))
-            if case .insert(let value, let note) = step {
+            if case .insert(let value, let context) = step {
                 try walk.checkDepth(of: value)
-                walk.record(note, losing: nil, winning: value)
+                walk.record(context, losing: nil, winning: value)
                 result.append(value)
                 applied.append(.insert(value))
                 walk.path.removeLast()
@@ -130,9 +130,9 @@ extension Edit {
             case .retain:
                 result.append(contentsOf: list[read..<(read + count)])
                 applied.add(step)
-            case .delete(let note):
-                walk.record(note, losing: list[read], winning: nil)
-                applied.append(.delete(Note(old: list[read])))
+            case .delete(let context):
+                walk.record(context, losing: list[read], winning: nil)
+                applied.append(.delete(Context(old: list[read])))
             case .edit(let edit):
                 let (after, done) = try edit.apply(to: list[read], &walk)
                 if let after { result.append(after) }

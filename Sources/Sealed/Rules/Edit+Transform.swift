@@ -34,22 +34,22 @@ extension Edit {
     public func transformed(over other: Edit, _ order: TransformOrder) throws(DiffError) -> Edit? {
         switch (self, other) {
         case (.set(let mine, _), .set(let theirs, _)):
-            return order.isLater && mine != theirs ? .set(mine, Note(isContested: true)) : nil
+            return order.isLater && mine != theirs ? .set(mine, Context(isContested: true)) : nil
         case (.remove, .remove):
             return nil
         case (.remove, _):
-            return order.isLater ? .remove(Note(isContested: true)) : nil
-        case (.set(let mine, _), .remove(let note)):
-            return order.isLater ? .set(mine, Note(isContested: note.old != nil)) : nil
-        case (_, .remove(let note)):
-            return order.isLater ? .set(try edited(note.old), Note(isContested: true)) : nil
+            return order.isLater ? .remove(Context(isContested: true)) : nil
+        case (.set(let mine, _), .remove(let context)):
+            return order.isLater ? .set(mine, Context(isContested: context.old != nil)) : nil
+        case (_, .remove(let context)):
+            return order.isLater ? .set(try edited(context.old), Context(isContested: true)) : nil
         case (.set(let mine, _), _):
-            if order.isLater { return .set(mine, Note(isContested: true)) }
+            if order.isLater { return .set(mine, Context(isContested: true)) }
             // The later edit prevails: applied to this value if it fits, otherwise alone.
             return other.outcome(on: mine).map { .set($0) }
-        case (_, .set(let theirs, let note)):
+        case (_, .set(let theirs, let context)):
             guard order.isLater else { return nil }
-            return outcome(on: theirs) == nil ? .set(try edited(note.old), Note(isContested: true)) : self
+            return outcome(on: theirs) == nil ? .set(try edited(context.old), Context(isContested: true)) : self
         default:
             return try merged(over: other, order)
         }

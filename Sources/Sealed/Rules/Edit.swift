@@ -8,9 +8,9 @@ import ThicketProtocol
 /// the rules must not.
 public indirect enum Edit: Sendable, Equatable {
     /// `+` and `r`.
-    case set(JSONValue, Note = Note())
+    case set(JSONValue, Context = Context())
     /// `-`
-    case remove(Note = Note())
+    case remove(Context = Context())
     /// `I`
     case increment(JSONNumber)
     /// `O`, in the order in which it was written, each key at most once.
@@ -21,7 +21,7 @@ public indirect enum Edit: Sendable, Equatable {
     case text(TextDelta)
 
     /// What an applied edit records about its place.
-    public struct Note: Sendable, Equatable {
+    public struct Context: Sendable, Equatable {
         /// The value that was replaced or removed; nil when none was, and in an edit that was not applied yet.
         public var old: JSONValue?
         /// Whether the rules preferred this edit to another one; set only during transforms.
@@ -58,9 +58,9 @@ public indirect enum Edit: Sendable, Equatable {
         /// Keep this many elements, more than 0.
         case retain(Int)
         /// Insert an element.
-        case insert(JSONValue, Note = Note())
+        case insert(JSONValue, Context = Context())
         /// Delete the next element.
-        case delete(Note = Note())
+        case delete(Context = Context())
         /// Edit the next element.
         case edit(Edit)
     }
@@ -107,7 +107,7 @@ extension Edit {
     /// The jsondiff operation: `+` where no value was replaced, `r` where one was.
     public var operation: Operation {
         switch self {
-        case .set(let value, let note): note.old == nil ? .insert(value) : .replace(value)
+        case .set(let value, let context): context.old == nil ? .insert(value) : .replace(value)
         case .remove: .remove
         case .increment(let number): .increment(number)
         case .members(let members):
@@ -169,7 +169,7 @@ extension Edit {
     /// Whether the rules preferred a part of it to another edit.
     var isContested: Bool {
         switch self {
-        case .set(_, let note), .remove(let note): note.isContested
+        case .set(_, let context), .remove(let context): context.isContested
         case .members(let members): members.contains { $0.edit.isContested }
         case .list(let steps): steps.contains(where: \.isContested)
         case .increment, .text: false
@@ -180,8 +180,8 @@ extension Edit {
     var uncontested: Edit {
         guard isContested else { return self }
         switch self {
-        case .set(let value, let note): return .set(value, Note(old: note.old))
-        case .remove(let note): return .remove(Note(old: note.old))
+        case .set(let value, let context): return .set(value, Context(old: context.old))
+        case .remove(let context): return .remove(Context(old: context.old))
         case .members(let members): return .members(members.map { Member($0.key, $0.edit.uncontested) })
         case .list(let steps): return .list(steps.map(\.uncontested))
         case .increment, .text: return self
@@ -203,7 +203,7 @@ extension Edit.ListStep {
     fileprivate var isContested: Bool {
         switch self {
         case .retain: false
-        case .insert(_, let note), .delete(let note): note.isContested
+        case .insert(_, let context), .delete(let context): context.isContested
         case .edit(let edit): edit.isContested
         }
     }
@@ -211,8 +211,8 @@ extension Edit.ListStep {
     fileprivate var uncontested: Edit.ListStep {
         switch self {
         case .retain: self
-        case .insert(let value, let note): .insert(value, Edit.Note(old: note.old))
-        case .delete(let note): .delete(Edit.Note(old: note.old))
+        case .insert(let value, let context): .insert(value, Edit.Context(old: context.old))
+        case .delete(let context): .delete(Edit.Context(old: context.old))
         case .edit(let edit): .edit(edit.uncontested)
         }
     }

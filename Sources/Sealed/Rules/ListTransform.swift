@@ -45,13 +45,13 @@ enum ListTransform {
         case (.retain, .delete), (.delete, .delete):
             return nil
         case (.delete, .edit):
-            return order.isLater ? .delete(Edit.Note(isContested: true)) : .retain(1)
-        case (.edit(let edit), .delete(let note)):
+            return order.isLater ? .delete(Edit.Context(isContested: true)) : .retain(1)
+        case (.edit(let edit), .delete(let context)):
             guard order.isLater else { return nil }
-            guard let old = note.old, let value = try edit.apply(to: old).value else {
+            guard let old = context.old, let value = try edit.apply(to: old).value else {
                 throw DiffError(.missingKey)
             }
-            return .insert(value, Edit.Note(isContested: true))
+            return .insert(value, Edit.Context(isContested: true))
         case (.edit(let edit), .edit(let before)):
             return try edit.transformed(over: before, order).map { .edit($0) } ?? .retain(1)
         default:

@@ -26,7 +26,7 @@ extension AccountStore {
         try writing { () throws(SQLiteError) in
             let kept = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
                 .first(Self.account)
-            guard kept?.proof == before, try !isTaken(account) else { return false }
+            guard kept?.proof == before, try !isNameTaken(account) else { return false }
             let bundleThere = try database.statement("SELECT 1 FROM bundle WHERE user = ?1")
                 .bind(1, account.user).first { _ in true }
             guard bundleThere == nil else { return false }

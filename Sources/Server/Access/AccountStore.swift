@@ -53,7 +53,7 @@ public final class AccountStore: AccountDirectory {
         _ account: Account, bundle: [UInt8]?, token: NewToken, now: Int64
     ) throws(DirectoryError) -> Bool {
         try writing { () throws(SQLiteError) in
-            guard try !isTaken(account) else { return false }
+            guard try !isNameTaken(account) else { return false }
             let row = try database.statement(
                 """
                 INSERT INTO account (user, app, name, folded, scheme, salt, n, r, p, verifier, recovery, access, created,
@@ -91,7 +91,7 @@ public final class AccountStore: AccountDirectory {
         try writing { () throws(SQLiteError) in
             let kept = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
                 .first(Self.account)
-            guard kept?.proof == before, try !isTaken(account) else { return false }
+            guard kept?.proof == before, try !isNameTaken(account) else { return false }
             try update(account, now: now)
             try keepWrap(of: account, from: before)
             if endsTokens { _ = try deleteTokens(nil, of: account.user, in: account.app) }
@@ -242,7 +242,7 @@ public final class AccountStore: AccountDirectory {
     }
 
     /// Whether another user has the name, or keeps it for a login from before an upgrade.
-    func isTaken(_ account: Account) throws(SQLiteError) -> Bool {
+    func isNameTaken(_ account: Account) throws(SQLiteError) -> Bool {
         for table in ["account", "old_login"] {
             let isThere = try database.statement(
                 "SELECT 1 FROM \(table) WHERE app = ?1 AND folded = ?2 AND user <> ?3"

@@ -134,8 +134,8 @@ final class ServerAccess: Sendable {
     /// - Returns: false when too much waits; the next reload sets the rules then.
     @discardableResult
     func use(_ settings: Settings) -> Bool {
-        let isTaken = costly.add(.settings(settings))
-        return queue.add(.settings(settings)) && isTaken
+        let isQueued = costly.add(.settings(settings))
+        return queue.add(.settings(settings)) && isQueued
     }
 
     /// Answers everything queued and ends.

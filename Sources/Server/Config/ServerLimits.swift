@@ -100,14 +100,14 @@ public struct ServerLimits: Sendable, Equatable {
     public var threadPercentPerUser: Int = 25
 
     /// Microseconds of processor time from which on a message, or the decision of a change, is costly,
-    /// 100...10,000,000. A user that causes another one within a minute is throttled for `costlyRestFactor` times as
-    /// long.
+    /// 100...10,000,000. A user that causes another one within a minute is throttled for `costlyThrottleFactor` times
+    /// as long.
     public var costlyMicroseconds: Int = 5_000
 
     /// How long a user is throttled after costly work, as a multiple of its cost, 0...10,000. With 250 the user has 0.4
     /// percent of each thread, so that 99 of 100 changes of other users are not delayed by it; with 100 the 99th
     /// percentile just is.
-    public var costlyRestFactor: Int = 250
+    public var costlyThrottleFactor: Int = 250
 
     /// Buckets of one user, 1...1,000,000. A further one: `auth:` with code 500.
     public var bucketsPerUserMax: Int = 500
@@ -166,7 +166,7 @@ public struct ServerLimits: Sendable, Equatable {
     public var writeBehindHeadsMax: Int = 8_192
 
     /// Objects of all cached index scans, 1,000...1,000,000,000, about 60 bytes each. Other scans are made again.
-    public var walkObjectsMax: Int = 1_000_000
+    public var scanObjectsMax: Int = 1_000_000
 
     /// Changes of all cached catch-ups from disk, 1,000...1,000,000,000, 8 bytes each. Others are made again.
     public var catchUpPositionsMax: Int = 2_000_000

@@ -212,7 +212,7 @@ public enum ServerSettings {
             "costly-microseconds", \.limits.costlyMicroseconds, 100...10 * largest,
             "Processor time from which work is costly; a user that sends more of it within a minute is throttled."),
         .integer(
-            "costly-rest-factor", \.limits.costlyRestFactor, 0...10_000,
+            "costly-rest-factor", \.limits.costlyThrottleFactor, 0...10_000,
             "How long a user is throttled after costly work, as a multiple of its cost."),
     ]
 
@@ -291,7 +291,7 @@ public enum ServerSettings {
                 + "many more may wait. More make many writers cheaper, and a start soon after a change longer."
         ),
         .integer(
-            "walk-objects-max", \.limits.walkObjectsMax, 1_000...1_000 * largest,
+            "walk-objects-max", \.limits.scanObjectsMax, 1_000...1_000 * largest,
             "Objects in all index scans that are kept in memory, 60 bytes each. Other scans are made again for the next page."
         ),
         .integer(

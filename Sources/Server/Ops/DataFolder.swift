@@ -46,10 +46,10 @@ public struct DataFolder: Sendable {
         guard file >= 0 else { throw .init(lockPath, "cannot be opened: " + DataFolder.reason(errno), .failure) }
         while flock(file, LOCK_EX | LOCK_NB) != 0 {
             if errno == EINTR { continue }
-            let isTaken = errno == EWOULDBLOCK
+            let isLocked = errno == EWOULDBLOCK
             let reason = DataFolder.reason(errno)
             close(file)
-            guard isTaken else { throw .init(lockPath, "cannot be locked: " + reason, .failure) }
+            guard isLocked else { throw .init(lockPath, "cannot be locked: " + reason, .failure) }
             let holder = processID.map { " by process \($0)" } ?? ""
             throw .init(
                 path,

@@ -24,8 +24,8 @@ public final class DescriptorSink: LogSink {
     public func write(_ line: [UInt8]) {
         lost.withLock { (lost: inout Int) in
             if lost > 0 {
-                let note = "level=warning event=log.dropped lines=\(lost)\n"
-                guard put(Array(note.utf8)) else { return drop(&lost) }
+                let report = "level=warning event=log.dropped lines=\(lost)\n"
+                guard put(Array(report.utf8)) else { return drop(&lost) }
                 lost = 0
             }
             if !put(line) { drop(&lost) }

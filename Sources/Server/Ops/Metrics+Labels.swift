@@ -179,7 +179,7 @@ extension Metrics {
         /// Segments of the log.
         case segments
         /// Index scans.
-        case walks
+        case scans = "walks"
         /// Remainders of catch-ups from disk.
         case catchUps = "catch_ups"
         /// Identifiers of recent changes.

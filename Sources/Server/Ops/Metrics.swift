@@ -113,7 +113,7 @@ public final class Metrics: Sendable {
     public let catchUps = CounterFamily<CatchUp>(
         "thicket_catch_ups_total", by: "source", "cv requests, by source of the answer.")
     /// Index scans restarted because the log was cut.
-    public let walksRestarted = Counter(
+    public let scansRestarted = Counter(
         "thicket_walks_restarted_total", "Index scans that began again because the log was cut under them.")
 
     // MARK: Store

@@ -139,8 +139,8 @@ extension Hub {
         guard case .index(var query, let tag) = request.question, let feed = channel.feed,
             query.before != nil || query.current < feed.published
         else { return answer(channel.session, RESTAnswer.busy("The index cannot be read.")) }
-        if query.before != nil { metrics.walksRestarted.add(1) }
-        (query.before, query.told) = (nil, nil)
+        if query.before != nil { metrics.scansRestarted.add(1) }
+        (query.before, query.replacedCurrent) = (nil, nil)
         query.current = feed.published
         read(.index(query, tag: tag), for: channel)
     }

@@ -26,7 +26,7 @@ final class Channel {
         case idle
         /// Scans an index as it was at `current`. Later changes are held back until the last page, so that no page
         /// undoes a change; but not beyond `deadline` (nanoseconds).
-        case walking(current: GlobalID, deadline: Int64)
+        case scanning(current: GlobalID, deadline: Int64)
         /// A reader fetches the changes above `after` up to `upTo`; `mustAnswer` until the `cv` has been answered.
         case catchingUp(after: GlobalID, upTo: GlobalID, mustAnswer: Bool)
         /// Has everything up to the bucket's `published`.
@@ -46,13 +46,13 @@ final class Channel {
     enum Continuation {
         case idle
         /// At the end of the index scan, which the client continues.
-        case walking(current: GlobalID)
+        case scanning(current: GlobalID)
         /// After the last change that it was sent.
         case following(after: GlobalID, mustAnswer: Bool)
     }
 
     /// Nanoseconds a scan may pause before the changes held back are sent anyway.
-    static let walkRest: Int64 = 60_000_000_000
+    static let scanPauseMax: Int64 = 60_000_000_000
     /// Messages kept while the `init` is in progress or a large change is parsed; one more is answered `N:?`.
     static let queuedMax = 64
     /// `cv` requests kept while one is being answered; one more is answered `cv:?`.
@@ -118,10 +118,10 @@ final class Channel {
     /// The bucket's position when the channel was admitted, while it has asked for nothing; nil once it follows the
     /// log or was answered `cv:?`.
     var quietPosition: GlobalID?
-    /// It is in `walking` only until a head probe (`i::::1`) is answered.
+    /// It is in `scanning` only until a head probe (`i::::1`) is answered.
     var isHeadProbe = false
-    /// Whether the hub's `walkers` contain it.
-    var isListedWalker = false
+    /// Whether the hub's `scanningChannels` contain it.
+    var isInScanningChannels = false
     var queuedCatchUps = [GlobalID]()
     /// Errors that wait until the changes they were derived from have been sent.
     private(set) var heldRefusals = [[UInt8]]()
@@ -181,7 +181,7 @@ final class Channel {
     /// Whether changes that are published already are still to be sent to it.
     var isBehind: Bool {
         switch stream {
-        case .walking, .catchingUp, .suspended: true
+        case .scanning, .catchingUp, .suspended: true
         case .idle, .live: false
         }
     }
@@ -204,7 +204,7 @@ final class Channel {
     var continuation: Continuation {
         switch stream {
         case .idle: .idle
-        case .walking(let current, _): .walking(current: current)
+        case .scanning(let current, _): .scanning(current: current)
         case .catchingUp(let after, _, let mustAnswer): .following(after: after, mustAnswer: mustAnswer)
         case .live: .following(after: feed?.published ?? 0, mustAnswer: false)
         case .suspended(let continuation): continuation

@@ -45,7 +45,7 @@ extension Hub {
             metrics.limitHits.add(1, .userChanges)
             return .unavailable
         }
-        endWalk(channel, now: now)
+        endScan(channel, now: now)
         endSilence(of: channel, now: now)
         let submitted = SubmittedChange(
             origin: ChangeOrigin(

@@ -146,7 +146,7 @@ extension Hub {
             channel.stream = .idle
             sendHeld(channel)
             watchSilence(of: channel, now: now)
-        case .walking(let current): continueWalk(channel, at: current, now: now)
+        case .scanning(let current): continueScan(channel, at: current, now: now)
         case .following(let gid, let mustAnswer):
             channel.stream = .idle
             catchUp(channel, from: gid, mustAnswer: mustAnswer, now: now)

@@ -43,8 +43,8 @@ extension Hub {
     /// Answers one version of an object.
     func entity(_ key: String, _ version: Version, on channel: Channel, now: HubInstant) {
         guard let feed = channel.feed else { return }
-        if case .walking(let current, _) = channel.stream {
-            channel.stream = .walking(current: current, deadline: now.monotonic + Channel.walkRest)
+        if case .scanning(let current, _) = channel.stream {
+            channel.stream = .scanning(current: current, deadline: now.monotonic + Channel.scanPauseMax)
         }
         guard let row = feed.row, version > 0 else {
             return send(Reply.entity(channel.number, key: key, version: version, body: nil), to: channel.session)
@@ -157,8 +157,8 @@ extension Hub {
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
             send(frame, to: session)
-            walked(channel, isLast: isLast, isHeadProbe: request.question.isHeadProbe, now: now)
-        case .indexForgotten: restartWalk(request.question, on: channel, now: now)
+            scanned(channel, isLast: isLast, isHeadProbe: request.question.isHeadProbe, now: now)
+        case .indexForgotten: restartScan(request.question, on: channel, now: now)
         case .changes(let frame, let count, let through, let removals):
             caughtUp(channel, frame, count: count, through: through, removals: removals, now: now)
         case .changesForgotten: forgotten(channel, now: now)

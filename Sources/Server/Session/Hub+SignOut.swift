@@ -6,18 +6,20 @@ struct SignedOut {
     /// Users kept.
     static let namesMax = 1_024
 
-    private var lives = [Tenant.Name: UInt64]()
+    private var generations = [Tenant.Name: UInt64]()
     private var order = [Tenant.Name]()
 
     /// - Parameter generation: the newest generation; channels up to it began before.
     mutating func record(_ name: Tenant.Name, generation: UInt64) {
-        if lives.updateValue(generation, forKey: name) == nil { order.append(name) }
+        if generations.updateValue(generation, forKey: name) == nil { order.append(name) }
         guard order.count > Self.namesMax else { return }
-        lives[order.removeFirst()] = nil
+        generations[order.removeFirst()] = nil
     }
 
     /// Whether a channel's grant may have been looked up before the user's tokens ended.
-    func mayBeOld(_ name: Tenant.Name, generation: UInt64) -> Bool { lives[name].map { generation <= $0 } ?? false }
+    func mayBeOld(_ name: Tenant.Name, generation: UInt64) -> Bool {
+        generations[name].map { generation <= $0 } ?? false
+    }
 }
 
 // Tokens that end while connections are open.

@@ -35,7 +35,7 @@ public final class Hub {
     var nextGeneration: UInt64 = 1
 
     var slowed = [ConnectionID]()
-    var walkers = [Channel]()
+    var scanningChannels = [Channel]()
     /// Channels that have asked for nothing yet, the oldest first, each for a second. Their number is bounded by
     /// the `init` messages and new tokens that `messages-per-second` admits for each connection in that time.
     var silent = [SilentChannel]()
@@ -106,7 +106,7 @@ public final class Hub {
     public var tickMilliseconds: Int? {
         if !slowed.isEmpty { return 50 }
         if !silent.isEmpty { return 250 }
-        let isIdle = walkers.isEmpty && asks.isEmpty && ends.isEmpty && waiting.isEmpty
+        let isIdle = scanningChannels.isEmpty && asks.isEmpty && ends.isEmpty && waiting.isEmpty
         return isIdle ? nil : 1_000
     }
 
@@ -250,7 +250,7 @@ public final class Hub {
     public func tick(_ now: HubInstant) {
         expireDue(now)
         resumeSlowed(now)
-        releaseWalkers(now)
+        releaseScanningChannels(now)
         releaseSilent(now)
         releaseWaiting(now)
         expireAsks(now)

@@ -7,13 +7,13 @@ import ThicketProtocol
 struct IndexMark: Equatable {
     let current: GlobalID
     let before: GlobalID
-    /// As `IndexQuery.told`.
-    let told: GlobalID?
+    /// As `IndexQuery.replacedCurrent`.
+    let replacedCurrent: GlobalID?
 
-    init(current: GlobalID, before: GlobalID, told: GlobalID? = nil) {
+    init(current: GlobalID, before: GlobalID, replacedCurrent: GlobalID? = nil) {
         self.current = current
         self.before = before
-        self.told = told
+        self.replacedCurrent = replacedCurrent
     }
 
     /// nil when the text is not a mark of this bucket: the scan starts from the beginning.
@@ -23,14 +23,14 @@ struct IndexMark: Equatable {
             let current = codec.decode(String(parts[0]), tag: tag),
             let before = codec.decode(String(parts[1]), tag: tag)
         else { return nil }
-        let told = parts.count == 3 ? codec.decode(String(parts[2]), tag: tag) : nil
-        guard parts.count == 2 || told != nil else { return nil }
-        self.init(current: current, before: before, told: told)
+        let replacedCurrent = parts.count == 3 ? codec.decode(String(parts[2]), tag: tag) : nil
+        guard parts.count == 2 || replacedCurrent != nil else { return nil }
+        self.init(current: current, before: before, replacedCurrent: replacedCurrent)
     }
 
     func text(_ codec: ChangeVersionCodec, tag: UInt32) -> [UInt8] {
         var text = codec.encode(current, tag: tag) + [0x2E] + codec.encode(before, tag: tag)
-        if let told { text += [0x2E] + codec.encode(told, tag: tag) }
+        if let replacedCurrent { text += [0x2E] + codec.encode(replacedCurrent, tag: tag) }
         return text
     }
 }

@@ -103,14 +103,14 @@ public final class ReadExecutor {
             if let known { try reader.indexPage(query, known: known) } else { try reader.indexPage(query) }
         guard let slice = found?.since(query.since) else { return .indexForgotten }
         let mark = slice.next.map {
-            IndexMark(current: query.current, before: $0, told: query.told).text(codec, tag: tag)
+            IndexMark(current: query.current, before: $0, replacedCurrent: query.replacedCurrent).text(codec, tag: tag)
         }
         // Not a position of this bucket at any time: a `cv` with it is answered by `cv:?`.
-        let told = query.told.map { codec.encode($0, tag: ~tag) }
+        let replacedCurrent = query.replacedCurrent.map { codec.encode($0, tag: ~tag) }
         var starts = [Int]()
         let frame = IndexMessage.page(
-            channel, current: told ?? codec.encode(query.current, tag: tag), entries: slice.entries, mark: mark,
-            total: slice.total, starts: &starts)
+            channel, current: replacedCurrent ?? codec.encode(query.current, tag: tag), entries: slice.entries,
+            mark: mark, total: slice.total, starts: &starts)
         pages.keep(IndexPageCache.Page(frame, isLast: mark == nil, entries: slice.entries, starts: starts), at: place)
         return .index(frame, isLast: mark == nil)
     }

@@ -59,7 +59,7 @@ public struct IndexQuery: Hashable, Sendable {
     public var current: GlobalID
     /// The `current` of the scan that this one replaced, for clients whose pages must not carry a usable position. The
     /// store ignores it.
-    public var told: GlobalID?
+    public var replacedCurrent: GlobalID?
     /// Lists only objects whose newest change is below this position; nil for the first page.
     public var before: GlobalID?
     /// Lists only objects whose newest change is above this position. The store ignores it; see `IndexSlice.since`.

@@ -85,7 +85,7 @@ final class IndexScan: Sendable {
             keyEnds.append(keyBytes.count)
         }
 
-        func walk() -> IndexScan { IndexScan(self) }
+        func scan() -> IndexScan { IndexScan(self) }
 
         fileprivate mutating func reserve(_ count: Int, bytes: Int) {
             gids.reserveCapacity(gids.count + count)
@@ -95,14 +95,14 @@ final class IndexScan: Sendable {
         }
 
         /// Appends a range of entries of another scan.
-        fileprivate mutating func add(_ walk: IndexScan, _ places: Range<Int>) {
+        fileprivate mutating func add(_ scan: IndexScan, _ places: Range<Int>) {
             guard let last = places.last else { return }
-            let start = places.lowerBound == 0 ? 0 : walk.keyEnds[places.lowerBound - 1]
+            let start = places.lowerBound == 0 ? 0 : scan.keyEnds[places.lowerBound - 1]
             let moved = keyBytes.count - start
-            gids.append(contentsOf: walk.gids[places])
-            versions.append(contentsOf: walk.versions[places])
-            keyBytes.append(contentsOf: walk.keyBytes[start..<walk.keyEnds[last]])
-            for end in walk.keyEnds[places] { keyEnds.append(end + moved) }
+            gids.append(contentsOf: scan.gids[places])
+            versions.append(contentsOf: scan.versions[places])
+            keyBytes.append(contentsOf: scan.keyBytes[start..<scan.keyEnds[last]])
+            for end in scan.keyEnds[places] { keyEnds.append(end + moved) }
         }
 
         fileprivate func keyStart(_ place: Int) -> Int { place == 0 ? 0 : keyEnds[place - 1] }

@@ -201,17 +201,17 @@ extension LogSource {
     /// Body of the object at index `place` of the scan: from memory, from a segment or from the log.
     /// - Parameter ahead: the index up to which the log has been read ahead.
     private func indexBody(
-        _ place: Int, _ walk: IndexScan, _ bucket: BucketRow, _ known: (any BodyCache)?, _ ahead: inout Int
+        _ place: Int, _ scan: IndexScan, _ bucket: BucketRow, _ known: (any BodyCache)?, _ ahead: inout Int
     ) throws(StoreError) -> [UInt8] {
-        let gid = walk.positions[place]
+        let gid = scan.positions[place]
         if let body = known?.body(of: gid) { return body }
         if let body = try segmentBody(gid, bucket) { return body }
         if place >= ahead {
-            ahead = min(place + Self.aheadMax, walk.count)
-            try readAhead(walk.positions[place..<ahead])
+            ahead = min(place + Self.aheadMax, scan.count)
+            try readAhead(scan.positions[place..<ahead])
         }
         if let body = aheadBody(gid) { return body }
-        let (key, version, _) = try walk.entry(place)
+        let (key, version, _) = try scan.entry(place)
         guard let body = try replay(to: gid, version: version, key, bucket)?.body else {
             throw StoreError(.corrupt, "a listed object cannot be replayed from change \(gid)")
         }
@@ -220,17 +220,17 @@ extension LogSource {
 
     /// A page of the scan: the entries after `query.before`. The byte limit may end it early.
     func page(
-        _ query: IndexQuery, of walk: IndexScan, known: (any BodyCache)? = nil
+        _ query: IndexQuery, of scan: IndexScan, known: (any BodyCache)? = nil
     ) throws(StoreError) -> IndexSlice {
-        var place = query.before.map { walk.firstBelow($0) } ?? 0
+        var place = query.before.map { scan.firstBelow($0) } ?? 0
         var ahead = 0
         var entries = [IndexEntry]()
         var bytes = 0
-        while place < walk.count, entries.count < max(query.limit, 1) {
-            let (key, version, gid) = try walk.entry(place)
+        while place < scan.count, entries.count < max(query.limit, 1) {
+            let (key, version, gid) = try scan.entry(place)
             var body: [UInt8]?
             if query.withData {
-                let found = try indexBody(place, walk, query.bucket, known, &ahead)
+                let found = try indexBody(place, scan, query.bucket, known, &ahead)
                 if !entries.isEmpty && bytes + found.count > query.byteLimit { break }
                 bytes += found.count
                 body = found
@@ -238,8 +238,8 @@ extension LogSource {
             entries.append(IndexEntry(key: key, version: version, gid: gid, body: body))
             place += 1
         }
-        let next = place < walk.count ? entries.last?.gid : nil
-        return IndexSlice(entries: entries, next: next, total: walk.count)
+        let next = place < scan.count ? entries.last?.gid : nil
+        return IndexSlice(entries: entries, next: next, total: scan.count)
     }
 
     /// The version and gid of one entity right after change `current`, for an index scan; nil when it did not exist

@@ -21,7 +21,7 @@ public struct StoreMemory: Sendable, Hashable {
     /// Bytes of cached segments.
     public var segments: Int = 0
     /// Bytes of cached index scans.
-    public var walks: Int = 0
+    public var scans: Int = 0
     /// Bytes of the positions of cached catch-ups.
     public var catchUps: Int = 0
 }

@@ -442,7 +442,8 @@ extension ServerLoop: SockJSHost {
     private func throttle(_ session: ConnectionID, after cost: Int64) {
         guard isShared(session) else { return }
         let until = penaltyBox.throttle(
-            of: hub.tenant(of: session), cost: cost, factor: hub.limits.costlyRestFactor, now: SystemClock.monotonic())
+            of: hub.tenant(of: session), cost: cost, factor: hub.limits.costlyThrottleFactor,
+            now: SystemClock.monotonic())
         if let until { hub.throttle(session, until: until) }
     }
 

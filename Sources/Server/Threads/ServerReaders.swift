@@ -65,7 +65,7 @@ private final class ReaderRunner {
     private let limits: ServerReaders.SharedLimits
     private let pages: IndexPageCache
     private let metrics: Metrics
-    private let caches: (segments: Gauge, walks: Gauge, catchUps: Gauge, pages: Gauge)
+    private let caches: (segments: Gauge, scans: Gauge, catchUps: Gauge, pages: Gauge)
     private let log: Log
     private let report: @Sendable (ServerReaders.Answered) -> Void
     private var executor: ReadExecutor?
@@ -81,7 +81,7 @@ private final class ReaderRunner {
         self.metrics = metrics
         let caches = metrics.cacheBytes
         self.caches = (
-            caches.gauge(.segments), caches.gauge(.walks), caches.gauge(.catchUps), caches.gauge(.indexPages)
+            caches.gauge(.segments), caches.gauge(.scans), caches.gauge(.catchUps), caches.gauge(.indexPages)
         )
         self.log = log
         self.report = report
@@ -126,7 +126,7 @@ private final class ReaderRunner {
     private func countMemory() {
         let memory = store.memory
         caches.segments.set(memory.segments)
-        caches.walks.set(memory.walks)
+        caches.scans.set(memory.scans)
         caches.catchUps.set(memory.catchUps)
         caches.pages.set(pages.bytes)
     }

@@ -215,19 +215,19 @@ final class ShardRunner: @unchecked Sendable {
         // As on the loop: costly work of a user that was alone is not remembered.
         guard let cost, isShared(with: tenant) else { return nil }
         return fairness.penaltyBox.throttle(
-            of: tenant, cost: cost, factor: limits.costlyRestFactor, now: SystemClock.monotonic())
+            of: tenant, cost: cost, factor: limits.costlyThrottleFactor, now: SystemClock.monotonic())
     }
 
     /// The time until which a tenant is throttled whose change another thread decided: it used a part of that thread.
     private func elsewhere(_ request: ShardRequest) -> Int64? {
         guard case .decided(let result) = request, result.nanoseconds >= Int64(limits.costlyMicroseconds) * 1_000
         else { return nil }
-        return SystemClock.monotonic() + result.nanoseconds * Self.elsewhereRestFactor
+        return SystemClock.monotonic() + result.nanoseconds * Self.elsewhereThrottleFactor
     }
 
     /// While other users want the shard's thread, a user gets a twentieth of `SlowChangeWorker`'s time. With a quarter,
     /// slow changes kept the cores busier than the acknowledgements of other users allow.
-    private static let elsewhereRestFactor: Int64 = 19
+    private static let elsewhereThrottleFactor: Int64 = 19
 
     /// Whether another user wants the thread. A user that is alone is not throttled for costly work.
     private func isShared(with tenant: TenantID) -> Bool {

@@ -8,22 +8,22 @@ extension KeyLogReader {
     /// then, data received together with the head does not count as verified.
     ///
     /// - Parameters:
-    ///   - heard: the head from the other client's signed statement.
+    ///   - received: the head from the other client's signed statement.
     ///   - way: the server's answer about consistency.
     ///   - now: milliseconds since 1970.
-    public mutating func compare(_ heard: KeyLogHead, way: KeyLogWay = .notAsked, now: UInt64) -> KeyLogGossip {
-        do throws(KeyLogError) { try heard.check(logKey) } catch { return .refused(error) }
-        guard !Self.isFuture(heard.time, now) else { return .refused(Self.future) }
+    public mutating func compare(_ received: KeyLogHead, way: KeyLogWay = .notAsked, now: UInt64) -> KeyLogGossip {
+        do throws(KeyLogError) { try received.check(logKey) } catch { return .refused(error) }
+        guard !Self.isFuture(received.time, now) else { return .refused(Self.future) }
         // The new head is compared only after an existing fork has been resolved.
         if let fork { return .alarm(fork) }
         guard let head else {
             // From now on the server must be consistent with this head, whichever client sent it.
-            self.head = heard
+            self.head = received
             return .consistent
         }
-        if heard.isSameLog(as: head) { return .consistent }
-        guard heard.size != head.size else { return .alarm(found(heard, head, [])) }
-        let (older, newer) = heard.size < head.size ? (heard, head) : (head, heard)
+        if received.isSameLog(as: head) { return .consistent }
+        guard received.size != head.size else { return .alarm(found(received, head, [])) }
+        let (older, newer) = received.size < head.size ? (received, head) : (head, received)
         switch way {
         case .notAsked: return .ask(older: older.size, newer: newer.size)
         case .withheld: return .alarm(found(older, newer, []))

@@ -76,7 +76,7 @@ public struct KeyLogReader: Sendable, Equatable {
 
     /// Removes the known heads, when the user of this device declares that the log was restarted or restored from a
     /// backup. Pins are kept, and must be contained in the log that is shown from now on.
-    public mutating func beginAnew() { (head, fork) = (nil, nil) }
+    public mutating func reset() { (head, fork) = (nil, nil) }
 
     /// Whether the own entries must be checked again: a day has passed, or the clock went back. The check is also due
     /// at each start.

@@ -72,7 +72,7 @@ public struct SharedObject: Sendable, Equatable {
         let (incarnation, position) = (object.log.incarnation, object.log.position)
         let events = object.adopt(entity, with: judged, byOthers: !isOwn(judged))
         // Values before this were reported earlier.
-        let told = judged.events.filter { event in
+        let reported = judged.events.filter { event in
             switch event {
             case .written(_, .operation, let at), .uncounted(_, .operation, let at):
                 (object.log.incarnation != incarnation || at > position) && at <= object.log.position
@@ -80,7 +80,7 @@ public struct SharedObject: Sendable, Equatable {
             case .uncounted(_, .snapshot, _), .object: true
             }
         }
-        return told + events.map { .object($0) }
+        return reported + events.map { .object($0) }
     }
 
     /// Whether this device has written the snapshot.
@@ -126,7 +126,7 @@ public struct SharedObject: Sendable, Equatable {
 
     /// An operation without effect that ends the validity of older lists, as `SealedObject.sealMark`; after the removal
     /// of a reader, one is needed per object. If it is ignored (`rebased`), `seal` makes it again, until the log's
-    /// `list` is this one (`owesMark`).
+    /// `list` is this one (`needsMark`).
     public mutating func sealMark(
         changeID: [UInt8], nonce: [UInt8], with sealer: AuthoredSealer
     ) -> SealedObject.Pending? {

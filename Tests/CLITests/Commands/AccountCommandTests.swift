@@ -8,16 +8,16 @@ import ThicketProcesses
 struct AccountCommandTests {
     @Test("login keeps a profile that only its owner can read; status shows it; logout removes it")
     func profile() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         #expect(try bench.run(["ls", "notes"]).code == 6)
-        let login: ChildProcess.Outcome = try bench.run(
+        let login = try bench.run(
             ["login", "--server", bench.address, "--app", "notes", "--token-file", "-"], input: bench.token + "\n")
         #expect(login.code == 0 && login.output.contains("as ann@example.com"), "\(login)")
         #expect(!login.output.contains(bench.token))
-        var status: stat = .init()
+        var status = stat()
         #expect(stat(bench.path("home/profiles/default/profile.json"), &status) == 0 && status.st_mode & 0o777 == 0o600)
         #expect(stat(bench.path("home/profiles/default"), &status) == 0 && status.st_mode & 0o777 == 0o700)
-        let told: String = try bench.good(["status"])
+        let told = try bench.good(["status"])
         #expect(told.contains("online") && told.contains("ann@example.com") && !told.contains(bench.token))
         #expect(try bench.good(["status", "--json"]).contains(#""online":true"#))
         try bench.good(["logout"])
@@ -28,9 +28,9 @@ struct AccountCommandTests {
 
     @Test("profiles are independent of each other, and settings take precedence over them")
     func profiles() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
-        let bob: String = try bench.token(user: "bob@example.com")
+        let bob = try bench.token(user: "bob@example.com")
         try bench.good(
             ["login", "--profile", "bob", "--server", bench.address, "--app", "notes"],
             variables: ["THICKET_TOKEN": bob])
@@ -40,7 +40,7 @@ struct AccountCommandTests {
         #expect(try bench.good(["get", "notes", "k", "--path", "of"]) == "ann\n")
         #expect(
             try bench.good(["get", "notes", "k", "--path", "of"], variables: ["THICKET_TOKEN": bob]) == "bob\n")
-        let nobody: [String: String] = [
+        let nobody = [
             "HOME": "", "THICKET_HOME": "", "THICKET_SERVER": bench.address, "THICKET_APP": "notes",
             "THICKET_TOKEN": bob,
         ]
@@ -49,12 +49,12 @@ struct AccountCommandTests {
 
     @Test("a token that is not accepted ends the command with 6 and keeps nothing")
     func wrongToken() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.write("token", "nonsense\n")
-        let words: [String] = [
+        let words = [
             "--server", bench.address, "--app", "notes", "--token-file", bench.path("token"),
         ]
-        let login: ChildProcess.Outcome = try bench.run(["login"] + words)
+        let login = try bench.run(["login"] + words)
         #expect(login.code == 6 && login.errors.contains("does not accept this token"), "\(login)")
         #expect(!bench.exists("home/profiles"))
         #expect(try bench.run(["get", "notes", "k"] + words).code == 6)
@@ -62,12 +62,12 @@ struct AccountCommandTests {
 
     @Test("a read-only token reads; its changes are refused with 6 and leave no trace")
     func readOnly() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.good(["put", "notes", "k", #"{"a":1}"#])
         try bench.login(home: "reader", token: try bench.token(readOnly: true))
-        for words: [String] in [["put", "notes", "k", #"{"a":2}"#], ["rm", "notes", "k"]] {
-            let outcome: ChildProcess.Outcome = try bench.run(words, home: "reader")
+        for words in [["put", "notes", "k", #"{"a":2}"#], ["rm", "notes", "k"]] {
+            let outcome = try bench.run(words, home: "reader")
             #expect(outcome.code == 6 && outcome.errors.contains("reading only"), "\(outcome)")
         }
         #expect(try bench.good(["get", "notes", "k", "--json"], home: "reader") == #"{"a":1}"# + "\n")
@@ -76,12 +76,12 @@ struct AccountCommandTests {
 
     @Test("an object that is too large is refused with 4, and stays as it was")
     func tooLarge() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.good(["put", "notes", "k", #"{"a":1}"#])
-        let large: String = #"{"a":""# + String(repeating: "x", count: 2 << 20) + #""}"#
+        let large = #"{"a":""# + String(repeating: "x", count: 2 << 20) + #""}"#
         try bench.write("large.json", large)
-        let outcome: ChildProcess.Outcome = try bench.run(["put", "notes", "k", "@" + bench.path("large.json")])
+        let outcome = try bench.run(["put", "notes", "k", "@" + bench.path("large.json")])
         #expect(
             outcome.code == 4 && outcome.errors.contains("413"), "\(outcome.code ?? -1) \(outcome.errors.prefix(400))")
         #expect(try bench.good(["get", "notes", "k", "--json"]) == #"{"a":1}"# + "\n")
@@ -89,12 +89,12 @@ struct AccountCommandTests {
 
     @Test("without a server commands end with 5 at once; --offline works on the copy and sends later")
     func offline() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.good(["put", "notes", "k", #"{"a":1}"#])
         try bench.stopServer()
-        let kept: String = "With --offline the edit is kept here and is sent with the next command on notes."
-        for (words, told): ([String], [String]) in [
+        let kept = "With --offline the edit is kept here and is sent with the next command on notes."
+        for (words, told) in [
             (["get", "notes", "k"], ["notes was not read", "With --offline the copy kept here is shown."]),
             (["put", "notes", "k", "{}"], ["notes/k was not changed", kept]),
             (["rm", "notes", "k"], ["nothing was removed", kept]),
@@ -106,8 +106,8 @@ struct AccountCommandTests {
             (["watch", "notes"], ["notes was not read"]),
             (["get", "notes", "k", "--version", "1"], ["notes was not read"]),
         ] {
-            let outcome: ChildProcess.Outcome = try bench.run(words)
-            for text: String in ["cannot be reached"] + told {
+            let outcome = try bench.run(words)
+            for text in ["cannot be reached"] + told {
                 #expect(outcome.code == 5 && outcome.errors.contains(text), "\(words) \(outcome)")
             }
             // `watch` has no such option, and only the server keeps old versions.
@@ -115,9 +115,9 @@ struct AccountCommandTests {
         }
         #expect(try bench.good(["get", "notes", "k", "--offline", "--json"]) == #"{"a":1}"# + "\n")
         try bench.good(["put", "notes", "k", #"{"a":2}"#, "--offline"])
-        let status: ChildProcess.Outcome = try bench.run(["status"])
+        let status = try bench.run(["status"])
         #expect(status.code == 5 && status.output.contains("1 not sent"), "\(status)")
-        let logout: ChildProcess.Outcome = try bench.run(["logout"])
+        let logout = try bench.run(["logout"])
         #expect(logout.code == 1 && logout.errors.contains("never sent"))
         try bench.startServer()
         try bench.login(home: "other")
@@ -129,13 +129,13 @@ struct AccountCommandTests {
 
     @Test("two commands work on one bucket at once; only a command that needs the copy itself is refused with 7")
     func together() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.good(["put", "notes", "k", #"{"a":1}"#])
         // An editor that waits for a file keeps the copy open.
         try bench.write("editor", "#!/bin/sh\necho open > '\(bench.path("pipe"))'\nread x < '\(bench.path("pipe"))'\n")
         mkfifo(bench.path("pipe"), 0o600)
-        let edit: ChildProcess = try .init(
+        let edit = try ChildProcess(
             [Programs.thicket, "edit", "notes", "k"],
             variables: ["THICKET_HOME": bench.path("home"), "VISUAL": "", "EDITOR": bench.path("editor")])
         #expect(bench.read("pipe") == "open\n")
@@ -144,7 +144,7 @@ struct AccountCommandTests {
         #expect(try bench.good(["put", "notes", "k", #"{"a":2}"#]).contains("version 2"))
         #expect(try bench.good(["status"]).contains("used by another command"))
         try bench.write("pipe", "go\n")
-        let outcome: ChildProcess.Outcome = try edit.finish()
+        let outcome = try edit.finish()
         #expect(outcome.code == 0 && outcome.output.contains("nothing changed"), "\(outcome)")
     }
 }

@@ -4,7 +4,7 @@ import ThicketProcesses
 
 /// A real server, and the real `thicket` with its own homes.
 final class CommandBench {
-    let place: TemporaryFolder = .init("cli")
+    let place = TemporaryFolder("cli")
     private(set) var server: Daemon
     let token: String
     /// The token of the data folder that was made later.
@@ -63,7 +63,7 @@ final class CommandBench {
     /// Runs it and expects success; returns its output.
     @discardableResult
     func good(_ words: [String], home: String = "home", variables more: [String: String] = [:]) throws -> String {
-        let outcome: ChildProcess.Outcome = try run(words, home: home, variables: more)
+        let outcome = try run(words, home: home, variables: more)
         guard outcome.code == 0 else {
             throw ProcessError("thicket \(words.joined(separator: " ")) ended with \(outcome): \(outcome.errors)")
         }
@@ -84,18 +84,18 @@ final class CommandBench {
     // MARK: - Files
 
     func write(_ name: String, _ text: String) throws {
-        let file: Int32 = open(path(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o755)
+        let file = open(path(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o755)
         guard file >= 0 else { throw ProcessError("cannot write \(name)") }
         defer { close(file) }
         _ = Glibc.write(file, text, text.utf8.count)
     }
 
     func read(_ name: String) -> String? {
-        let file: Int32 = open(path(name), O_RDONLY | O_CLOEXEC)
+        let file = open(path(name), O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
-        var bytes: [UInt8] = .init(repeating: 0, count: 1 << 16)
-        let count: Int = Glibc.read(file, &bytes, bytes.count)
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        let count = Glibc.read(file, &bytes, bytes.count)
         return String(decoding: bytes[..<max(0, count)], as: UTF8.self)
     }
 

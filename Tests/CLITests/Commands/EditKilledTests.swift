@@ -9,7 +9,7 @@ import ThicketProcesses
 struct EditKilledTests {
     @Test("no clear text stays after SIGTERM and SIGHUP while the editor runs", arguments: [SIGTERM, SIGHUP])
     func ended(_ number: Int32) throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         // The editor writes, ends the command, and stays until its file is gone, or for ten seconds.
         let editor = """

@@ -86,7 +86,7 @@ final class FakeEdge: @unchecked Sendable {
                 }
             }
             guard poll(&watched, nfds_t(watched.count), -1) > 0 else { continue }
-            var kept: [Link] = []
+            var kept = [Link]()
             for (place, link) in links.enumerated() {
                 var link = link
                 var isOpen = true

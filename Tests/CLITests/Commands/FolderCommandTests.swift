@@ -8,17 +8,17 @@ import ThicketProcesses
 struct FolderCommandTests {
     @Test("imported files are exported unchanged, and a file that cannot be imported is named")
     func roundTrip() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         mkdir(bench.path("in"), 0o700)
-        let files: [(String, String)] = [
+        let files = [
             ("my notes.md", "# Ä\r\nno end"), ("plan.json", "{\n  \"a\": 1.50\n}\n"), ("100%.txt", "x\n"),
             ("empty", ""), ("=", "sign\n"),
         ]
-        for (name, text): (String, String) in files { try bench.write("in/" + name, text) }
+        for (name, text) in files { try bench.write("in/" + name, text) }
         #expect(try bench.good(["import", "docs", bench.path("in")]).contains("5 files read"))
         try bench.good(["export", "docs", bench.path("out")])
-        for (name, text): (String, String) in files where name != "=" {
+        for (name, text) in files where name != "=" {
             #expect(bench.read("out/" + name) == text, "\(name)")
         }
         // The second time nothing is left to do, also from the exported files.
@@ -27,11 +27,11 @@ struct FolderCommandTests {
 
         try bench.write("in/broken.json", "{")
         try bench.write("in/plan.json", #"{"a": 2}"#)
-        let partly: ChildProcess.Outcome = try bench.run(["import", "docs", bench.path("in")])
+        let partly = try bench.run(["import", "docs", bench.path("in")])
         #expect(partly.code == 1 && partly.errors.contains("broken.json: it is not JSON"), "\(partly)")
         #expect(try bench.good(["get", "docs", "plan", "--path", "a"]) == "2\n")
 
-        let kept: ChildProcess.Outcome = try bench.run(["export", "docs", bench.path("out")])
+        let kept = try bench.run(["export", "docs", bench.path("out")])
         #expect(
             kept.code == 1 && kept.errors.contains("plan.json") && bench.read("out/plan.json")?.contains("1.50") == true
         )
@@ -42,12 +42,12 @@ struct FolderCommandTests {
 
     @Test("mirror carries changes and deletions both ways while it runs")
     func live() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         mkdir(bench.path("m"), 0o700)
         try bench.write("m/a.txt", "first\n")
         try bench.good(["put", "docs", "b", #"{"x":1}"#])
-        let mirror: ChildProcess = try bench.start(["mirror", bench.path("m"), "docs"])
+        let mirror = try bench.start(["mirror", bench.path("m"), "docs"])
         try mirror.wait(for: "mirroring")
         #expect(bench.read("m/b.json") == "{\n  \"x\": 1\n}\n")
         // "Sent" is reported when the server has it.
@@ -76,32 +76,32 @@ struct FolderCommandTests {
 
     @Test("two folders mirror one bucket while programs write into both; every line arrives in both")
     func twoFolders() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         mkdir(bench.path("m"), 0o700)
         mkdir(bench.path("n"), 0o700)
         try bench.write("m/log.txt", "start\n")
-        let one: ChildProcess = try bench.start(["mirror", bench.path("m"), "docs"])
+        let one = try bench.start(["mirror", bench.path("m"), "docs"])
         try one.wait(for: "sent log.txt")
-        let two: ChildProcess = try bench.start(["mirror", bench.path("n"), "docs"])
+        let two = try bench.start(["mirror", bench.path("n"), "docs"])
         try two.wait(for: "received log.txt")
         // A command between the lines gives the mirrors time to be in the middle of things.
         var wanted: Set<String> = ["start"]
-        for number: Int in 0..<12 {
-            for folder: String in ["m", "n"] {
-                let line: String = "\(folder)\(number)"
-                let file: Int32 = open(bench.path("\(folder)/log.txt"), O_WRONLY | O_APPEND | O_CLOEXEC)
+        for number in 0..<12 {
+            for folder in ["m", "n"] {
+                let line = "\(folder)\(number)"
+                let file = open(bench.path("\(folder)/log.txt"), O_WRONLY | O_APPEND | O_CLOEXEC)
                 #expect(write(file, line + "\n", line.utf8.count + 1) == line.utf8.count + 1)
                 close(file)
                 wanted.insert(line)
             }
             try bench.good(["put", "docs", "beat", #"{"n":\#(number)}"#])
         }
-        for mirror: ChildProcess in [one, two] {
+        for mirror in [one, two] {
             mirror.signal(SIGINT)
             #expect(try mirror.finish().code == 0)
         }
-        for folder: String in ["m", "n", "m"] { try bench.good(["mirror", bench.path(folder), "docs", "--once"]) }
+        for folder in ["m", "n", "m"] { try bench.good(["mirror", bench.path(folder), "docs", "--once"]) }
         let text: String = try #require(bench.read("m/log.txt"))
         #expect(bench.read("n/log.txt") == text)
         let lines: [String] = text.split(separator: "\n").map(String.init)
@@ -110,13 +110,13 @@ struct FolderCommandTests {
 
     @Test("changes made while no mirror ran are merged; nothing of either side is lost")
     func between() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         mkdir(bench.path("m"), 0o700)
-        for name: String in ["both", "mine", "theirs", "gone-here", "gone-there", "fought-1", "fought-2"] {
+        for name in ["both", "mine", "theirs", "gone-here", "gone-there", "fought-1", "fought-2"] {
             try bench.write("m/\(name).txt", "one two three\n")
         }
-        let once: [String] = ["mirror", bench.path("m"), "docs", "--once"]
+        let once = ["mirror", bench.path("m"), "docs", "--once"]
         try bench.good(once)
         // In the folder.
         try bench.write("m/both.txt", "ONE two three\n")
@@ -143,7 +143,7 @@ struct FolderCommandTests {
 
     @Test("a file and an object that have only the name in common are both kept")
     func strangers() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         mkdir(bench.path("m"), 0o700)
         try bench.write("m/a.txt", "from the folder\n")
@@ -156,10 +156,10 @@ struct FolderCommandTests {
 
     @Test("a mirror continues while the server is away, and sends later")
     func offline() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         mkdir(bench.path("m"), 0o700)
-        let mirror: ChildProcess = try bench.start(["mirror", bench.path("m"), "docs"])
+        let mirror = try bench.start(["mirror", bench.path("m"), "docs"])
         try mirror.wait(for: "mirroring")
         try bench.stopServer()
         try mirror.wait(for: "offline (")
@@ -168,7 +168,7 @@ struct FolderCommandTests {
         mirror.signal(SIGINT)
         #expect(try mirror.finish().code == 0)
         // Started without a server it continues from what it remembers.
-        let again: ChildProcess = try bench.start(["mirror", bench.path("m"), "docs"])
+        let again = try bench.start(["mirror", bench.path("m"), "docs"])
         try again.wait(for: "mirroring")
         try bench.startServer()
         try again.wait(for: "connected")
@@ -180,39 +180,39 @@ struct FolderCommandTests {
 
     @Test("a file that cannot be mirrored is left alone and named; another bucket, user or mirror is refused")
     func refusals() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         mkdir(bench.path("m"), 0o700)
         try bench.write("m/half.json", "{ half")
-        let once: ChildProcess.Outcome = try bench.run(["mirror", bench.path("m"), "docs", "--once"])
+        let once = try bench.run(["mirror", bench.path("m"), "docs", "--once"])
         #expect(once.code == 1 && once.errors.contains("half.json is left alone"), "\(once)")
         #expect(bench.read("m/half.json") == "{ half")
         #expect(try bench.run(["mirror", bench.path("m"), "other", "--once"]).code == 2)
         try bench.write("m/half.json", #"{"whole":true}"#)
         try bench.good(["mirror", bench.path("m"), "docs", "--once"])
-        let bob: String = try bench.token(user: "bob@example.com")
-        let stranger: ChildProcess.Outcome = try bench.run(
+        let bob = try bench.token(user: "bob@example.com")
+        let stranger = try bench.run(
             ["mirror", bench.path("m"), "docs", "--once"], variables: ["THICKET_TOKEN": bob])
         #expect(stranger.code == 6 && stranger.errors.contains("another user"), "\(stranger)")
         #expect(bench.read("m/half.json") == #"{"whole":true}"#)
-        let running: ChildProcess = try bench.start(["mirror", bench.path("m"), "docs"])
+        let running = try bench.start(["mirror", bench.path("m"), "docs"])
         try running.wait(for: "mirroring")
         #expect(try bench.run(["mirror", bench.path("m"), "docs", "--once"]).code == 7)
     }
 
     @Test("a recorded session is replayed and compared; the exit code reports a difference or a missing file")
     func replay() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.write(
             "good.json",
             #"{"startContent":"","endContent":"héllo","txns":[{"patches":[[0,0,"hllo"]]},{"patches":[[1,0,"é"]]}]}"#)
-        let good: ChildProcess.Outcome = try bench.run(["replay", "--clients", "3", bench.path("good.json")])
+        let good = try bench.run(["replay", "--clients", "3", bench.path("good.json")])
         #expect(
             good.code == 0 && good.output.hasSuffix("\nMATCH\n") && good.output.contains("2 edits by 3 clients"),
             "\(good)")
         try bench.write("bad.json", #"{"startContent":"","endContent":"b","txns":[{"patches":[[0,0,"a"]]}]}"#)
-        let bad: ChildProcess.Outcome = try bench.run(["replay", bench.path("bad.json")])
+        let bad = try bench.run(["replay", bench.path("bad.json")])
         #expect(
             bad.code == 1 && !bad.output.contains("MATCH") && bad.output.contains("differs at code point 0"), "\(bad)")
         #expect(try bench.run(["replay", bench.path("none.json")]).code == 3)
@@ -220,9 +220,9 @@ struct FolderCommandTests {
 
     @Test("recordings of several users are replayed into a sealed bucket, several in one call, and repeatedly")
     func sealedReplay() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
-        let trace: String =
+        let trace =
             #"{"kind":"concurrent","endContent":"Hello big, wide world!","numAgents":2,"txns":["#
             + #"{"parents":[],"numChildren":2,"agent":0,"patches":[[0,0,"Hello world"]]},"#
             + #"{"parents":[0],"numChildren":1,"agent":1,"patches":[[11,0,"!"]]},"#
@@ -231,16 +231,16 @@ struct FolderCommandTests {
         try bench.write("two.json", trace)
         try bench.write("other.json", trace.replacing("!", with: "?"))
         try bench.write("bad.json", trace.replacing("wide world!\"", with: "wide world?\""))
-        let (two, other): (String, String) = (bench.path("two.json"), bench.path("other.json"))
+        let (two, other) = (bench.path("two.json"), bench.path("other.json"))
         for _ in 0..<2 {
-            let good: ChildProcess.Outcome = try bench.run(["replay", "--sealed", two, other])
+            let good = try bench.run(["replay", "--sealed", two, other])
             #expect(good.code == 0 && good.output.hasSuffix("\nMATCH\n"), "\(good)")
             #expect(good.output.split(separator: "\n").count == 3 && good.errors.isEmpty, "\(good)")
         }
-        let bad: ChildProcess.Outcome = try bench.run(["replay", "--sealed", bench.path("bad.json")])
+        let bad = try bench.run(["replay", "--sealed", bench.path("bad.json")])
         #expect(bad.code == 1 && bad.output.contains("differs at code point 21"), "\(bad)")
         #expect(try bench.run(["replay", "--sealed", "--bucket", "mine", two]).code == 0)
-        let gone: ChildProcess.Outcome = try bench.run(["replay", "--sealed", "--bucket", "mine", two])
+        let gone = try bench.run(["replay", "--sealed", "--bucket", "mine", two])
         #expect(gone.code == 4 && gone.errors.contains("whose secret is lost"), "\(gone)")
     }
 }

@@ -9,30 +9,30 @@ import ThicketProcesses
 /// `thicket lock` and `thicket unlock` as a user types them.
 @Suite("thicket: locking", .blocking)
 struct LockCommandTests {
-    private static let cheap: [String: String] = ["THICKET_CHEAP_PASSPHRASES": "1", "XDG_RUNTIME_DIR": ""]
-    private static let phrase: [String: String] = cheap.merging(["THICKET_PASSPHRASE": "four green leaves"]) { $1 }
+    private static let cheap = ["THICKET_CHEAP_PASSPHRASES": "1", "XDG_RUNTIME_DIR": ""]
+    private static let phrase = cheap.merging(["THICKET_PASSPHRASE": "four green leaves"]) { $1 }
 
     @Test("a locked profile shows nothing and does nothing until the passphrase is given; then all is as before")
     func lock() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.good(["put", "notes", "plan", #"{"title":"Oak"}"#])
         try bench.good(["put", "notes", "later", #"{"title":"Elm"}"#, "--offline"])
-        let profile: String = try #require(bench.read("home/profiles/default/profile.json"))
+        let profile = try #require(bench.read("home/profiles/default/profile.json"))
         #expect(!profile.contains(bench.token) && !profile.contains("ann@example.com"))
 
         #expect(try bench.run(["lock"], variables: Self.cheap).code == 2, "no terminal to ask at")
         #expect(try bench.good(["lock"], variables: Self.phrase).hasPrefix("locked the profile 'default'"))
         #expect(try bench.good(["lock"], variables: Self.phrase).contains("locked already"))
-        for words: [String] in [
+        for words in [
             ["ls", "notes"], ["get", "notes", "plan", "--offline"], ["token", "print"], ["status"], ["whoami"],
             ["login"], ["logout"], ["put", "notes", "plan", "{}", "--offline"],
         ] {
-            let outcome: ChildProcess.Outcome = try bench.run(words, variables: Self.cheap)
+            let outcome = try bench.run(words, variables: Self.cheap)
             #expect(outcome.code == 8 && outcome.errors.contains("thicket unlock"), "\(words): \(outcome)")
             #expect(!outcome.output.contains("Oak"))
         }
-        let wrong: [String: String] = Self.cheap.merging(["THICKET_PASSPHRASE": "four green trees"]) { $1 }
+        let wrong = Self.cheap.merging(["THICKET_PASSPHRASE": "four green trees"]) { $1 }
         #expect(try bench.run(["unlock"], variables: wrong).code == 6)
         #expect(try bench.good(["unlock"], variables: Self.phrase).hasPrefix("unlocked the profile 'default'"))
         #expect(try bench.good(["get", "notes", "plan", "--path", "title"]) == "Oak\n")
@@ -44,13 +44,13 @@ struct LockCommandTests {
 
     @Test("a passphrase other than the one that is set locks nothing; the message names the option that sets another")
     func otherPassphrase() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.good(["lock"], variables: Self.phrase)
         try bench.good(["unlock"], variables: Self.phrase)
         try bench.write("other", "four green trees\n")
-        let other: [String] = ["--passphrase-file", bench.path("other")]
-        let refused: ChildProcess.Outcome = try bench.run(["lock"] + other, variables: Self.cheap)
+        let other = ["--passphrase-file", bench.path("other")]
+        let refused = try bench.run(["lock"] + other, variables: Self.cheap)
         #expect(refused.code == 6 && refused.errors.contains("--new-passphrase"), "\(refused)")
         try bench.good(["ls", "notes"], variables: Self.cheap)
         // The same passphrase is accepted.
@@ -63,12 +63,12 @@ struct LockCommandTests {
 
     @Test("lock reports another passphrase also for a profile that is locked already")
     func otherPassphraseOfLocked() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.good(["lock"], variables: Self.phrase)
         try bench.write("same", "four green leaves\n")
         try bench.write("other", "four green trees\n")
-        let told: ChildProcess.Outcome = try bench.run(
+        let told = try bench.run(
             ["lock", "--passphrase-file", bench.path("other")], variables: Self.cheap)
         #expect(told.code == 6 && told.errors.contains("locked already, and this is not its passphrase"), "\(told)")
         try bench.good(["lock", "--passphrase-file", bench.path("same")], variables: Self.cheap)
@@ -76,43 +76,43 @@ struct LockCommandTests {
 
     @Test("a passphrase in the environment keeps nothing open: if it is another or missing, lock locks and warns")
     func environment() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.good(["lock"], variables: Self.phrase)
         try bench.write("other", "four green trees\n")
-        for (more, warning): ([String: String], String) in [
+        for (more, warning) in [
             (["THICKET_PASSPHRASE_FILE": bench.path("gone")], "was not checked: there is no file"),
             (["THICKET_PASSPHRASE_FILE": bench.path("other")], "is not the one of the profile 'default'"),
             (["THICKET_PASSPHRASE": "four green trees"], "is not the one of the profile 'default'"),
         ] {
             try bench.good(["unlock"], variables: Self.phrase)
-            let told: ChildProcess.Outcome = try bench.run(["lock"], variables: Self.cheap.merging(more) { $1 })
+            let told = try bench.run(["lock"], variables: Self.cheap.merging(more) { $1 })
             #expect(told.code == 0 && told.errors.contains("warning: "), "\(more): \(told)")
             #expect(told.errors.contains(warning), "\(more): \(told)")
             #expect(try bench.run(["ls", "notes"], variables: Self.cheap).code == 8, "\(more)")
         }
         // A file that the command line names and that does not exist is an error of the command line.
         try bench.good(["unlock"], variables: Self.phrase)
-        let gone: [String] = ["lock", "--passphrase-file", bench.path("gone")]
+        let gone = ["lock", "--passphrase-file", bench.path("gone")]
         #expect(try bench.run(gone, variables: Self.cheap).code == 2)
     }
 
     @Test("without the memory to check a passphrase lock does not call it wrong: it locks, and warns")
     func memory() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.good(["lock"], variables: Self.phrase)
         try bench.good(["unlock"], variables: Self.phrase)
         try bench.write("same", "four green leaves\n")
         try Self.makeDear(bench.path("home/profiles/default/store.key"))
         // Enough for the program, and not for the 1 GiB that the file asks for.
-        let poor: [String] = ["/bin/sh", "-c", "ulimit -v 1000000; exec \"$0\" \"$@\"", Programs.thicket]
-        let told: ChildProcess.Outcome = try ChildProcess.run(
+        let poor = ["/bin/sh", "-c", "ulimit -v 1000000; exec \"$0\" \"$@\"", Programs.thicket]
+        let told = try ChildProcess.run(
             poor + ["lock", "--passphrase-file", bench.path("same")], input: "",
             variables: bench.variables("home", Self.cheap))
         #expect(told.code == 0 && told.errors.contains("not checked: there is not enough memory"), "\(told)")
         #expect(try bench.run(["ls", "notes"], variables: Self.cheap).code == 8)
-        let closed: ChildProcess.Outcome = try ChildProcess.run(
+        let closed = try ChildProcess.run(
             poor + ["unlock"], input: "", variables: bench.variables("home", Self.phrase))
         #expect(closed.code == 1 && closed.errors.contains("not enough memory"), "\(closed)")
     }
@@ -123,19 +123,19 @@ struct LockCommandTests {
             throw ProcessError("cannot read \(path)")
         }
         // After the beginning, the part with the key, the head of the next one and the number of scrypt.
-        let place: Int = 16 + (3 + 32) + 3 + 1
+        let place = 16 + (3 + 32) + 3 + 1
         try #require(bytes[place] == 14)
         bytes[place] = 20
-        let file: Int32 = open(path, O_WRONLY | O_CLOEXEC)
+        let file = open(path, O_WRONLY | O_CLOEXEC)
         try #require(write(file, bytes, bytes.count) == bytes.count)
         close(file)
     }
 
     @Test("the unlocked key is stored in a folder in memory if it exists, and is gone with that folder")
     func runtimeFolder() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         mkdir(bench.path("run"), 0o700)
-        let variables: [String: String] = Self.phrase.merging(["XDG_RUNTIME_DIR": bench.path("run")]) { $1 }
+        let variables = Self.phrase.merging(["XDG_RUNTIME_DIR": bench.path("run")]) { $1 }
         try bench.login()
         try bench.good(["lock"], variables: variables)
         #expect(try bench.good(["unlock"], variables: variables).contains("until you log out of this machine"))
@@ -147,26 +147,26 @@ struct LockCommandTests {
 
     @Test("a logout that cannot remove the unlocked key says so, and the profile is removed all the same")
     func keyLeft() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         mkdir(bench.path("run"), 0o700)
-        let variables: [String: String] = Self.phrase.merging(["XDG_RUNTIME_DIR": bench.path("run")]) { $1 }
+        let variables = Self.phrase.merging(["XDG_RUNTIME_DIR": bench.path("run")]) { $1 }
         try bench.login()
         try bench.good(["lock"], variables: variables)
         try bench.good(["unlock"], variables: variables)
-        let folder: String = bench.path("run")
-        let name: String = try #require(Files.names(in: folder).first { $0.hasSuffix(".key") })
+        let folder = bench.path("run")
+        let name = try #require(Files.names(in: folder).first { $0.hasSuffix(".key") })
         unlink("\(folder)/\(name)")
         mkdir("\(folder)/\(name)", 0o700)
-        let outcome: ChildProcess.Outcome = try bench.run(["logout", "--discard"], variables: variables)
+        let outcome = try bench.run(["logout", "--discard"], variables: variables)
         #expect(outcome.code != 0 && outcome.errors.contains("may remain"), "\(outcome)")
         #expect(bench.read("home/profiles/default/profile.json") == nil)
     }
 
     @Test("a passphrase typed at a terminal is not shown, and is asked for twice when it is new")
     func typed() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
-        let terminal: PseudoTerminal = try .init(
+        let terminal = try PseudoTerminal(
             [Programs.thicket, "lock"], variables: bench.variables("home", Self.cheap))
         try terminal.wait(forPrinted: "New passphrase")
         terminal.type("four green leaves\n")
@@ -180,7 +180,7 @@ struct LockCommandTests {
 
     @Test("a damaged or missing key is reported with the way out, and that works", arguments: [true, false])
     func lostKey(isThere: Bool) throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.good(["put", "notes", "plan", #"{"title":"Oak"}"#])
         unlink(bench.path("home/profiles/default/store.key"))
@@ -188,7 +188,7 @@ struct LockCommandTests {
             try bench.write("home/profiles/default/store.key", "no key")
             chmod(bench.path("home/profiles/default/store.key"), 0o600)
         }
-        let told: ChildProcess.Outcome = try bench.run(["get", "notes", "plan"])
+        let told = try bench.run(["get", "notes", "plan"])
         #expect(
             told.code == 1 && told.errors.contains("'thicket logout --discard' and then 'thicket login'"), "\(told)")
         _ = try bench.run(["logout", "--discard"])
@@ -200,10 +200,10 @@ struct LockCommandTests {
         "a user without the passphrase can log out and in again; locking seals a profile of an earlier version"
     )
     func otherWays() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
-        let home: ProfileHome = try .init(["THICKET_HOME": bench.path("home")])
-        let kept: Profile = try #require(try home.read("default"))
+        let home = try ProfileHome(["THICKET_HOME": bench.path("home")])
+        let kept = try #require(try home.read("default"))
         try bench.write("home/profiles/default/profile.json", String(decoding: kept.json, as: UTF8.self))
         unlink(bench.path("home/profiles/default/store.key"))
         #expect(try bench.good(["token", "print"]) == bench.token + "\n", "read as it is")

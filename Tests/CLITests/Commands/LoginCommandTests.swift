@@ -17,7 +17,7 @@ struct LoginCommandTests {
     }
 
     private func apiKey(_ bench: CommandBench) throws -> String {
-        let output: String = try Daemon.command(
+        let output = try Daemon.command(
             bench.path("data"), ["app", "key", "add", "notes"], succeeding: true
         ).output
         return String(try #require(output.split(separator: "\n").first).split(separator: " ").last ?? "")
@@ -27,17 +27,17 @@ struct LoginCommandTests {
         "a name with an invisible end makes no account, before a password is asked for; a login says what is wrong"
     )
     func unseenNames() throws {
-        let bench: CommandBench = try .init()
-        let key: String = try apiKey(bench)
-        let sent: [String] = words(bench, "ann ", key: key)
-        let keyed: [String] = sent.filter { $0 != "--sent-password" }
-        for words: [String] in [sent, keyed] {
-            let refused: ChildProcess.Outcome = try bench.run(["signup"] + words)
+        let bench = try CommandBench()
+        let key = try apiKey(bench)
+        let sent = words(bench, "ann ", key: key)
+        let keyed = sent.filter { $0 != "--sent-password" }
+        for words in [sent, keyed] {
+            let refused = try bench.run(["signup"] + words)
             #expect(refused.code == 2 && refused.output.isEmpty, "\(refused)")
             #expect(
                 refused.errors.contains(
                     "no account was made: the user name ends with a blank (character 4); leave it out"))
-            let login: ChildProcess.Outcome = try bench.run(
+            let login = try bench.run(
                 ["login"] + words, variables: ["THICKET_PASSWORD": "open sesame"])
             #expect(login.code != 0, "\(login)")
             #expect(login.errors.contains("the user name ends with a blank (character 4); leave it out"), "\(login)")
@@ -46,12 +46,12 @@ struct LoginCommandTests {
 
     @Test("at a terminal the password is asked for twice, is not shown, and the terminal is restored")
     func typed() throws {
-        let bench: CommandBench = try .init()
-        let key: String = try apiKey(bench)
+        let bench = try CommandBench()
+        let key = try apiKey(bench)
         func terminal(_ words: [String]) throws -> PseudoTerminal {
             try PseudoTerminal([Programs.thicket] + words, variables: bench.variables("home", [:]))
         }
-        let different: PseudoTerminal = try terminal(["signup"] + words(bench, "ann", key: key))
+        let different = try terminal(["signup"] + words(bench, "ann", key: key))
         try different.wait(forPrinted: "Password: ")
         #expect(!different.echoes)
         different.type("open sesame\n")
@@ -60,7 +60,7 @@ struct LoginCommandTests {
         #expect(try different.finish() == 2)
         #expect(different.echoes && different.printed.contains("differ") && !different.printed.contains("sesame"))
 
-        let signup: PseudoTerminal = try terminal(["signup"] + words(bench, "ann", key: key))
+        let signup = try terminal(["signup"] + words(bench, "ann", key: key))
         try signup.wait(forPrinted: "Password: ")
         signup.type("wrong\u{15}open seaame\u{7F}\u{7F}\u{7F}\u{7F}same\n")
         try signup.wait(forPrinted: "Once more: ")
@@ -70,30 +70,30 @@ struct LoginCommandTests {
         #expect(signup.echoes && !signup.printed.contains("same"))
         #expect(try bench.good(["whoami"]) == "ann\n")
 
-        let wrong: PseudoTerminal = try terminal(["passwd"])
+        let wrong = try terminal(["passwd"])
         try wrong.wait(forPrinted: "Password now: ")
         wrong.type("open season\n")
         #expect(try wrong.finish() == 6)
         #expect(wrong.printed.contains("the password is wrong") && !wrong.printed.contains("New password"))
-        let changed: PseudoTerminal = try terminal(["passwd"])
+        let changed = try terminal(["passwd"])
         try changed.wait(forPrinted: "Password now: ")
         changed.type("open sesame\n")
-        for label: String in ["New password: ", "Once more: "] {
+        for label in ["New password: ", "Once more: "] {
             try changed.wait(forPrinted: label)
             changed.type("open barley\n")
         }
         #expect(try changed.finish() == 0)
         #expect(try bench.good(["token", "list"]).split(separator: "\n").count == 1, "no login is left behind")
 
-        for ending: String in ["\u{3}", "SIGTERM"] {
-            let ended: PseudoTerminal = try terminal(["login"])
+        for ending in ["\u{3}", "SIGTERM"] {
+            let ended = try terminal(["login"])
             try ended.wait(forPrinted: "Password: ")
             ended.type("open se")
             if ending == "SIGTERM" { ended.signal(SIGTERM) } else { ended.type(ending) }
             #expect(try ended.finish() == (ending == "SIGTERM" ? nil : 1))
             #expect(ended.echoes, "after \(ending)")
         }
-        let token: PseudoTerminal = try terminal(
+        let token = try terminal(
             ["login", "--profile", "other", "--server", bench.address, "--app", "notes"])
         try token.wait(forPrinted: "Token (not shown): ")
         token.type(bench.token + "\n")
@@ -104,33 +104,33 @@ struct LoginCommandTests {
     @Test(
         "an account works through sign-up, use, listing, an end elsewhere, a new login without a lost edit, and logout")
     func account() throws {
-        let bench: CommandBench = try .init()
-        let ann: [String] = words(bench, "ann", key: try apiKey(bench))
+        let bench = try CommandBench()
+        let ann = words(bench, "ann", key: try apiKey(bench))
         try bench.write("password", "open sesame\n")
-        let made: ChildProcess.Outcome = try bench.run(
+        let made = try bench.run(
             ["signup"] + ann + ["--password-file", bench.path("password")])
         #expect(made.code == 0 && made.output.contains("made the account ann"), "\(made)")
         #expect(try bench.run(["signup"] + ann, home: "x", variables: ["THICKET_PASSWORD": "another"]).code == 4)
         try bench.good(["put", "notes", "draft", "{}", "--offline"])
-        let bob: [String] = Array(ann.dropLast()) + ["bob"]
-        let early: ChildProcess.Outcome = try bench.run(["signup"] + bob, variables: ["THICKET_PASSWORD": "another"])
+        let bob = Array(ann.dropLast()) + ["bob"]
+        let early = try bench.run(["signup"] + bob, variables: ["THICKET_PASSWORD": "another"])
         #expect(early.code == 1 && early.errors.contains("never sent"), "\(early)")
         #expect(
             try bench.run(["login"] + bob, home: "x", variables: ["THICKET_PASSWORD": "another"]).code == 6,
             "no account was made that could not be kept")
         #expect(try bench.run(["login", "--token-file", "-"] + ann).code == 2)
-        let wrong: ChildProcess.Outcome = try bench.run(
+        let wrong = try bench.run(
             ["login"] + ann + ["--password-file", "-"], home: "x", input: "open season\n")
         #expect(wrong.code == 6 && wrong.errors.contains("the user name or the password is wrong"), "\(wrong)")
         #expect(!bench.exists("x/profiles"))
         try bench.good(["put", "notes", "k", #"{"a":1}"#])
-        let login: ChildProcess.Outcome = try bench.run(
+        let login = try bench.run(
             ["login"] + ann + ["--password-file", "-"], home: "x", input: "open sesame\r\n")
         #expect(login.code == 0 && login.output.contains("as ann"), "\(login)")
         #expect(try bench.good(["get", "notes", "k", "--json"], home: "x") == #"{"a":1}"# + "\n")
         #expect(try bench.good(["whoami", "--json"]).contains(#""login":"account""#))
 
-        let list: String = try bench.good(["token", "list"])
+        let list = try bench.good(["token", "list"])
         #expect(
             list.split(separator: "\n").count == 2
                 && list.split(separator: "\n").filter { $0.hasPrefix("*") }.count == 1)
@@ -143,25 +143,25 @@ struct LoginCommandTests {
         #expect(try bench.run(["token", "revoke", String(own)]).errors.contains("thicket logout"))
         try bench.good(["token", "revoke", String(other.prefix(8))])
         try bench.good(["put", "notes", "k", #"{"a":2}"#, "--offline"], home: "x")
-        for command: [String] in [["ls", "notes"], ["put", "notes", "l", "{}"], ["devices"], ["watch", "notes"]] {
-            let ended: ChildProcess.Outcome = try bench.run(command, home: "x")
+        for command in [["ls", "notes"], ["put", "notes", "l", "{}"], ["devices"], ["watch", "notes"]] {
+            let ended = try bench.run(command, home: "x")
             #expect(ended.code == 6 && ended.errors.contains("Run 'thicket login'."), "\(command) \(ended)")
         }
         #expect(try bench.run(["login"], home: "x", variables: ["THICKET_PASSWORD": "open sesame"]).code == 0)
         try bench.good(["ls", "notes"], home: "x")
         #expect(try bench.good(["get", "notes", "k", "--json"]) == #"{"a":2}"# + "\n")
 
-        let new: [String: String] = ["THICKET_NEW_PASSWORD": "open barley", "THICKET_PASSWORD": "open season"]
-        let guess: ChildProcess.Outcome = try bench.run(["password"], variables: new)
+        let new = ["THICKET_NEW_PASSWORD": "open barley", "THICKET_PASSWORD": "open season"]
+        let guess = try bench.run(["password"], variables: new)
         #expect(guess.code == 6 && guess.errors.contains("the password is wrong"), "\(guess)")
         try bench.good(
             ["password"], variables: ["THICKET_NEW_PASSWORD": "open barley", "THICKET_PASSWORD": "open sesame"])
         #expect(try bench.good(["token", "list"]).split(separator: "\n").count == 1, "the other login is over")
         #expect(try bench.run(["ls", "notes"], home: "x").code == 6)
-        let token: String = try bench.good(["token", "print"])
+        let token = try bench.good(["token", "print"])
         try bench.good(["logout"])
         #expect(!bench.exists("home/profiles/default"))
-        let refused: ChildProcess.Outcome = try bench.run(
+        let refused = try bench.run(
             ["login", "--server", bench.address, "--app", "notes", "--token-file", "-"], input: token)
         #expect(refused.code == 6, "the server has ended the token")
         try bench.good(["login"], home: "x", variables: ["THICKET_PASSWORD": "open barley"])
@@ -173,36 +173,36 @@ struct LoginCommandTests {
 
     @Test("a partner's user logs in by password, and a command renews the expired token, for the next command too")
     func partner() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         func operate(_ words: [String]) throws -> [String: String] {
-            let output: String = try Daemon.command(bench.path("data"), words, succeeding: true).output
+            let output = try Daemon.command(bench.path("data"), words, succeeding: true).output
             return Dictionary(
                 output.split(separator: "\n").compactMap { line in
-                    let parts: [Substring] = line.split(separator: " ")
+                    let parts = line.split(separator: " ")
                     guard let last: Substring = parts.last, parts.count > 1 else { return nil }
                     return (parts.dropLast().joined(separator: " "), String(last))
                 }, uniquingKeysWith: { one, _ in one })
         }
-        let keys: [String: String] = try operate(["partner", "create"])
-        let (id, authKey): (String, String) = (try #require(keys["partner"]), try #require(keys["auth key"]))
+        let keys = try operate(["partner", "create"])
+        let (id, authKey) = (try #require(keys["partner"]), try #require(keys["auth key"]))
         _ = try operate(["partner", "passwords", id])
         _ = try operate(["app", "create", "shop", "--partner", id])
-        let who: [String] = [
+        let who = [
             "--partner", "--server", bench.address, "--app", "shop", "--api-key", try #require(keys["api key"]),
             "--user", "ann@example.com",
         ]
-        let password: [String: String] = ["THICKET_PASSWORD": "correct horse"]
+        let password = ["THICKET_PASSWORD": "correct horse"]
         try bench.good(["signup"] + who, variables: password)
         try bench.good(["put", "notes", "k", #"{"a":1}"#])
         #expect(try bench.good(["devices"]).hasPrefix("* "))
 
-        let home: ProfileHome = try .init(["THICKET_HOME": bench.path("home")])
-        var kept: Profile = try #require(try home.read("default"))
-        let old: String = try Self.ended(kept.token, authKey)
+        let home = try ProfileHome(["THICKET_HOME": bench.path("home")])
+        var kept = try #require(try home.read("default"))
+        let old = try Self.ended(kept.token, authKey)
         kept.token = old
         try home.write(kept, "default")
         #expect(try bench.good(["get", "notes", "k", "--json"]) == #"{"a":1}"# + "\n")
-        let renewed: String = try #require(try home.read("default")).token
+        let renewed = try #require(try home.read("default")).token
         #expect(renewed != old)
         #expect(try bench.good(["token", "print"]) == renewed + "\n")
         try bench.good(["logout"])
@@ -213,23 +213,23 @@ struct LoginCommandTests {
     /// The same token as it will be when it has expired.
     private static func ended(_ token: String, _ key: String) throws -> String {
         let parts: [ArraySlice<UInt8>] = Array(token.utf8).split(separator: 0x2E)
-        let payload: [UInt8] = try #require(Base64.decodeURL(parts[1]))
-        var claims: JSONObject = try #require(try JSONValue(parsing: payload).objectValue)
-        let end: Int64 = try #require(claims["exp"]?.intValue)
+        let payload = try #require(Base64.decodeURL(parts[1]))
+        var claims = try #require(try JSONValue(parsing: payload).objectValue)
+        let end = try #require(claims["exp"]?.intValue)
         claims["exp"] = .number(JSONNumber(end - 3_600))
-        if let start: Int64 = claims["iat"]?.intValue { claims["iat"] = .number(JSONNumber(start - 3_600)) }
-        let signed: String = String(decoding: parts[0], as: UTF8.self) + "." + Base64.encodeURL(claims.serialized())
+        if let start = claims["iat"]?.intValue { claims["iat"] = .number(JSONNumber(start - 3_600)) }
+        let signed = String(decoding: parts[0], as: UTF8.self) + "." + Base64.encodeURL(claims.serialized())
         return signed + "." + Base64.encodeURL(Hash.hmacSHA512(key: Array(key.utf8), Array(signed.utf8)[...]))
     }
 
     @Test("a profile that other users may read is not used, and the message says what to do")
     func readable() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         let path: String = bench.path("home/profiles/default/profile.json")
         for mode: mode_t in [0o644, 0o640, 0o604, 0o620] {
             chmod(path, mode)
-            let outcome: ChildProcess.Outcome = try bench.run(["ls", "notes"])
+            let outcome = try bench.run(["ls", "notes"])
             #expect(outcome.code == 1 && outcome.errors.contains("chmod 600"), "\(outcome)")
         }
         chmod(path, 0o600)
@@ -238,19 +238,19 @@ struct LoginCommandTests {
 
     @Test("without terminal, file or variable nothing is asked, and a secret as an argument is refused unrepeated")
     func refused() throws {
-        let bench: CommandBench = try .init()
-        let key: String = try apiKey(bench)
+        let bench = try CommandBench()
+        let key = try apiKey(bench)
         // In its own session, which has no terminal.
-        let alone: ChildProcess.Outcome = try ChildProcess.run(
+        let alone = try ChildProcess.run(
             ["/usr/bin/setsid", "--wait", Programs.thicket, "login"] + words(bench, "ann", key: key),
             variables: bench.variables("home", [:]))
         #expect(alone.code == 2 && alone.errors.contains("no terminal"), "\(alone)")
-        for words: [String] in [["login", "--token", bench.token], ["login", "--user", "ann", "--password=\(key)"]] {
-            let outcome: ChildProcess.Outcome = try bench.run(words)
+        for words in [["login", "--token", bench.token], ["login", "--user", "ann", "--password=\(key)"]] {
+            let outcome = try bench.run(words)
             #expect(outcome.code == 2 && outcome.errors.contains("is refused"), "\(outcome)")
             #expect(!outcome.errors.contains(bench.token) && !outcome.errors.contains(key))
         }
-        let help: String = try bench.good(["login", "--help"])
+        let help = try bench.good(["login", "--help"])
         #expect(!help.contains("--token ") && !help.contains("--password "))
         #expect(try !bench.good(["completion", "bash"]).contains("--password "))
     }
@@ -263,8 +263,8 @@ struct LoginCommandTests {
             ("\u{7F}\u{7F}a\n", "a"), (String(repeating: "x", count: SecretLine.bytesMax + 1), nil),
         ] as [(String, String?)])
     func line(typed: String, expected: String?) {
-        var line: SecretLine = SecretLine()
-        var last: SecretLine.Step = .more
+        var line = SecretLine()
+        var last = SecretLine.Step.more
         for byte: UInt8 in typed.utf8 where last == .more { last = line.enter(byte) }
         #expect((last == .done ? line.text : nil) == expected)
         #expect(last != .more)

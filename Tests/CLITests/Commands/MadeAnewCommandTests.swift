@@ -59,7 +59,7 @@ struct MadeAnewCommandTests {
         let outcome = try mirror(["--sealed"])
         expectFiles(outcome)
         #expect(outcome.code == 1 && outcome.errors.contains("sealed for the keys of another account"), "\(outcome)")
-        let advice: String = "When \(bench.path("m/.thicket")) is removed the mirror starts from the beginning"
+        let advice = "When \(bench.path("m/.thicket")) is removed the mirror starts from the beginning"
         #expect(outcome.errors.contains(advice))
         let removed = try ChildProcess.run(["/bin/rm", "-r", bench.path("m/.thicket")])
         #expect(removed.code == 0)

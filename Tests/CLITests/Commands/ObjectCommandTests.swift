@@ -8,7 +8,7 @@ import ThicketProcesses
 struct ObjectCommandTests {
     @Test("one profile gets what another puts; rm, history and revert work")
     func life() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.login(home: "other")
         #expect(
@@ -18,7 +18,7 @@ struct ObjectCommandTests {
         #expect(try bench.good(["get", "notes", "plan", "--path", "title"], home: "other") == "Oak\n")
         try bench.good(["put", "notes", "plan", #"{"title":"Elm"}"#], home: "other")
         #expect(try bench.good(["ls", "notes"]) == "plan  v2\n")
-        let history: String = try bench.good(["history", "notes", "plan", "--json"])
+        let history = try bench.good(["history", "notes", "plan", "--json"])
         #expect(
             history == #"{"version":2,"object":{"title":"Elm"}}"# + "\n"
                 + #"{"version":1,"object":{"title":"Oak","n":1.50}}"# + "\n")
@@ -66,7 +66,7 @@ struct ObjectCommandTests {
 
     @Test("an object comes from the command line, from a file and from standard input")
     func sources() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.write("o.json", "{\n \"from\": \"file\" }\n")
         try bench.good(["put", "notes", "f", "@" + bench.path("o.json")])
@@ -88,17 +88,17 @@ struct ObjectCommandTests {
             (["history", "notes", "k", "--limit", "0"], "--limit"),
         ] as [([String], String)])
     func unusable(words: [String], reason: String) throws {
-        let variables: [String: String] = [
+        let variables = [
             "THICKET_HOME": "/nonexistent", "THICKET_SERVER": "http://127.0.0.1:1", "THICKET_APP": "notes",
             "THICKET_TOKEN": "t",
         ]
-        let outcome: ChildProcess.Outcome = try ChildProcess.run([Programs.thicket] + words, variables: variables)
+        let outcome = try ChildProcess.run([Programs.thicket] + words, variables: variables)
         #expect(outcome.code == 2 && outcome.errors.contains(reason), "\(outcome)")
     }
 
     @Test("the editor's save is merged with a concurrent change, and the merge is reported")
     func editing() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.login(home: "other")
         try bench.good(["put", "notes", "plan", #"{"text":"one two three","n":1}"#])
@@ -110,7 +110,7 @@ struct ObjectCommandTests {
             THICKET_HOME='\(bench.path("other"))' '\(Programs.thicket)' put notes plan '{"text":"one two THREE","n":2}' || exit 9
             sed 's/one/ONE/' "$1" > "$1.new" && mv "$1.new" "$1"
             """)
-        let outcome: ChildProcess.Outcome = try bench.run(
+        let outcome = try bench.run(
             ["edit", "notes", "plan"], variables: ["EDITOR": bench.path("editor")])
         #expect(outcome.code == 0 && outcome.errors.contains("both edits are merged"), "\(outcome)")
         #expect(try bench.good(["get", "notes", "plan", "--json"]) == #"{"text":"ONE two THREE","n":2}"# + "\n")
@@ -118,44 +118,44 @@ struct ObjectCommandTests {
 
     @Test("one text is edited alone, a new object is created, and nothing is saved when nothing changed")
     func editingText() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
-        let append: [String: String] = ["EDITOR": "sh -c 'echo more >> \"$1\"' x"]
+        let append = ["EDITOR": "sh -c 'echo more >> \"$1\"' x"]
         try bench.good(["edit", "notes", "fresh.md", "--text", "text"], variables: append)
         #expect(try bench.good(["get", "notes", "fresh.md", "--json"]) == #"{"text":"more"}"# + "\n")
-        let same: String = try bench.good(["edit", "notes", "fresh.md"], variables: ["EDITOR": "true"])
+        let same = try bench.good(["edit", "notes", "fresh.md"], variables: ["EDITOR": "true"])
         #expect(same == "notes/fresh.md: nothing changed\n")
         #expect(try bench.good(["ls", "notes"]) == "fresh.md  v1\n")
     }
 
     @Test("a text that cannot be saved is kept, and its path is named")
     func editingBroken() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.good(["put", "notes", "plan", #"{"n":1}"#])
-        let outcome: ChildProcess.Outcome = try bench.run(
+        let outcome = try bench.run(
             ["edit", "notes", "plan"], variables: ["EDITOR": "sh -c 'echo \"{ half\" > \"$1\"' x"])
         #expect(outcome.code == 1 && outcome.errors.contains("is not JSON"), "\(outcome)")
-        let kept: String = try #require(
+        let kept = try #require(
             outcome.errors.split(separator: "\n").last?.split(separator: " ").last.map(String.init))
         #expect(kept.hasSuffix("/plan.json") && access(kept, F_OK) == 0)
         unlink(kept)
         rmdir(String(kept.dropLast("/plan.json".count)))
-        let failing: ChildProcess.Outcome = try bench.run(["edit", "notes", "plan"], variables: ["EDITOR": "false"])
+        let failing = try bench.run(["edit", "notes", "plan"], variables: ["EDITOR": "false"])
         #expect(failing.code == 1 && failing.errors.contains("ended with code 1"))
-        let missing: ChildProcess.Outcome = try bench.run(
+        let missing = try bench.run(
             ["edit", "notes", "plan"], variables: ["EDITOR": "no-such-editor"])
         #expect(missing.code == 1 && missing.errors.contains("set EDITOR"))
     }
 
     @Test("watch reports other devices' changes, as JSON and in words, beside other commands; Ctrl-C ends it with 0")
     func watching() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
         try bench.login(home: "other")
         try bench.good(["put", "notes", "plan", #"{"title":"Oak"}"#])
-        let lines: ChildProcess = try bench.start(["watch", "notes", "--json"])
-        let words: ChildProcess = try bench.start(["watch", "notes", "plan", "--all"], home: "other")
+        let lines = try bench.start(["watch", "notes", "--json"])
+        let words = try bench.start(["watch", "notes", "plan", "--all"], home: "other")
         try lines.wait(for: "watching notes")
         try words.wait(for: "= plan")
         try bench.good(["put", "notes", "plan", #"{"title":"Elm"}"#])
@@ -165,9 +165,9 @@ struct ObjectCommandTests {
         try words.wait(for: "{+Elm+}")
         lines.signal(SIGINT)
         words.signal(SIGTERM)
-        let outcome: ChildProcess.Outcome = try lines.finish()
+        let outcome = try lines.finish()
         #expect(outcome.code == 0)
-        let told: [String] = outcome.output.split(separator: "\n").map(String.init)
+        let told = outcome.output.split(separator: "\n").map(String.init)
         #expect(
             told == [
                 #"{"event":"changed","key":"plan","new":false,"object":{"title":"Elm"},"diff":{"title":{"o":"d","v":"-3\t+Elm"}}}"#,
@@ -179,9 +179,9 @@ struct ObjectCommandTests {
 
     @Test("watch survives a server that stops and comes back")
     func reconnecting() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
-        let watch: ChildProcess = try bench.start(["watch", "notes", "--json"])
+        let watch = try bench.start(["watch", "notes", "--json"])
         try watch.wait(for: "watching notes")
         try bench.stopServer()
         try watch.wait(for: "offline (")
@@ -194,8 +194,8 @@ struct ObjectCommandTests {
 
     @Test("jsondiff answers line by line, and continues after a line it cannot read")
     func jsondiff() throws {
-        let input: String = #"{"source":{"a":1},"target":{"a":2}}"# + "\n\nnonsense\n" + #"{"source":{},"target":{}}"#
-        let outcome: ChildProcess.Outcome = try ChildProcess.run(
+        let input = #"{"source":{"a":1},"target":{"a":2}}"# + "\n\nnonsense\n" + #"{"source":{},"target":{}}"#
+        let outcome = try ChildProcess.run(
             [Programs.thicket, "jsondiff", "diff", "--lines"], input: input)
         let lines: [Substring] = outcome.output.split(separator: "\n")
         // The empty line has its own answer.
@@ -207,15 +207,15 @@ struct ObjectCommandTests {
 
     @Test("each shell accepts its completion script", arguments: ["bash", "zsh", "fish"])
     func completion(shell: String) throws {
-        let outcome: ChildProcess.Outcome = try ChildProcess.run([Programs.thicket, "completion", shell])
+        let outcome = try ChildProcess.run([Programs.thicket, "completion", shell])
         #expect(outcome.code == 0 && outcome.output.contains("mirror"))
-        guard let program: String = ["/bin/", "/usr/bin/"].map({ $0 + shell }).first(where: { access($0, X_OK) == 0 })
+        guard let program = ["/bin/", "/usr/bin/"].map({ $0 + shell }).first(where: { access($0, X_OK) == 0 })
         else { return }
-        let folder: TemporaryFolder = .init("completion")
-        let file: Int32 = open(folder.path + "/script", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+        let folder = TemporaryFolder("completion")
+        let file = open(folder.path + "/script", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
         _ = write(file, outcome.output, outcome.output.utf8.count)
         close(file)
-        let checked: ChildProcess.Outcome = try ChildProcess.run([program, "-n", folder.path + "/script"])
+        let checked = try ChildProcess.run([program, "-n", folder.path + "/script"])
         #expect(checked.code == 0, "\(checked.errors)")
     }
 }

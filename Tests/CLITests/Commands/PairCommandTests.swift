@@ -7,14 +7,14 @@ import ThicketProcesses
 struct PairCommandTests {
     @Test("cancelling the new machine's command at the question for a yes leaves no login behind")
     func interrupted() throws {
-        let bench: CommandBench = try .init()
-        let added: String = try Daemon.command(
+        let bench = try CommandBench()
+        let added = try Daemon.command(
             bench.path("data"), ["app", "key", "add", "notes"], succeeding: true
         ).output
         let key: Substring? = try #require(added.split(separator: "\n").first).split(separator: " ").last
-        let place: [String] = ["--server", bench.address, "--app", "notes", "--api-key", String(key ?? "")]
+        let place = ["--server", bench.address, "--app", "notes", "--api-key", String(key ?? "")]
         try bench.good(["signup"] + place + ["--user", "ann"], variables: ["THICKET_PASSWORD": "canary sesame"])
-        let new: PseudoTerminal = try .init(
+        let new = try PseudoTerminal(
             [Programs.thicket, "pair"] + place, variables: bench.variables("x", [:]))
         try new.wait(forPrinted: "Waiting…")
         let begun: Substring = try #require(new.printed.split(whereSeparator: \.isNewline).first)
@@ -30,13 +30,13 @@ struct PairCommandTests {
 
     @Test("after a restore older than the keys of the other machine pair keeps nothing and says what to do")
     func restored() throws {
-        let bench: CommandBench = try .init()
-        let added: String = try Daemon.command(
+        let bench = try CommandBench()
+        let added = try Daemon.command(
             bench.path("data"), ["app", "key", "add", "notes"], succeeding: true
         ).output
         let key: Substring? = try #require(added.split(separator: "\n").first).split(separator: " ").last
-        let place: [String] = ["--server", bench.address, "--app", "notes", "--api-key", String(key ?? "")]
-        let password: [String: String] = ["THICKET_PASSWORD": "canary sesame"]
+        let place = ["--server", bench.address, "--app", "notes", "--api-key", String(key ?? "")]
+        let password = ["THICKET_PASSWORD": "canary sesame"]
         try bench.good(["signup"] + place + ["--user", "ann"], variables: password)
         let words: [Substring] = try bench.good(["words"]).split { $0 == " " || $0 == "\n" }.filter {
             !$0.hasSuffix(".")
@@ -50,10 +50,10 @@ struct PairCommandTests {
         try Daemon.command(bench.path("data"), ["restore", bench.path("copy.db")], succeeding: true)
         try bench.startServer()
 
-        let new: ChildProcess = try bench.start(["pair", "--yes"] + place, home: "x")
+        let new = try bench.start(["pair", "--yes"] + place, home: "x")
         let code: Substring = try #require(try new.firstLine().split(separator: " ").last)
         try bench.good(["pair", String(code)])
-        let told: ChildProcess.Outcome = try new.finish()
+        let told = try new.finish()
         #expect(told.code == 1, "\(told)")
         #expect(
             told.errors.contains(
@@ -66,17 +66,17 @@ struct PairCommandTests {
         #expect(logins.count == 1, "and no login is left at the server: \(logins)")
         // The advice helps, and the machine that has the keys continues.
         try bench.good(["login"] + place + ["--user", "ann"], home: "x", variables: password)
-        for home: String in ["x", "home"] {
+        for home in ["x", "home"] {
             #expect(try bench.good(["get", "notes", "k", "--json"], home: home) == "{}\n", "\(home)")
         }
         // The older keys do not replace the newer ones, and success is not reported.
-        let stuck: ChildProcess = try bench.start(["pair", "--yes"] + place)
+        let stuck = try bench.start(["pair", "--yes"] + place)
         let again: Substring = try #require(try stuck.firstLine().split(separator: " ").last)
         try bench.good(["pair", String(again)], home: "x")
-        let kept: ChildProcess.Outcome = try stuck.finish()
+        let kept = try stuck.finish()
         #expect(kept.code != 0 && kept.errors.contains("has newer keys of the account"), "\(kept)")
         #expect(kept.errors.contains("--profile OTHER") && !kept.output.contains("logged in"), "\(kept)")
-        let back: String = try bench.good(["keys", "--restored"])
+        let back = try bench.good(["keys", "--restored"])
         #expect(back.hasPrefix("the keys are put back, as version 4;"), "\(back)")
     }
 }

@@ -10,13 +10,13 @@ import ThicketProcesses
 struct RestoredCommandTests {
     private let bench: CommandBench
     private let place: [String]
-    private static let password: [String: String] = [
+    private static let password = [
         "THICKET_PASSWORD": "canary sesame", "THICKET_NEW_PASSWORD": "canary barley",
     ]
 
     init() throws {
         bench = try CommandBench()
-        let output: String = try Daemon.command(
+        let output = try Daemon.command(
             bench.path("data"), ["app", "key", "add", "notes"], succeeding: true
         ).output
         let key: Substring? = try #require(output.split(separator: "\n").first).split(separator: " ").last
@@ -53,11 +53,11 @@ struct RestoredCommandTests {
         arguments: ["home", "late"])
     func frees(machine: String) throws {
         try restored()
-        for home: String in ["home", "old"] {
-            for words: [String] in [
+        for home in ["home", "old"] {
+            for words in [
                 ["words"], ["login"] + place + ["--user", "ann"], ["verify", "--words-file", bench.path("words")],
             ] {
-                let told: ChildProcess.Outcome = try bench.run(words, home: home, variables: Self.password)
+                let told = try bench.run(words, home: home, variables: Self.password)
                 #expect(told.code == 1, "\(home) \(words): \(told)")
                 #expect(
                     told.errors.contains(
@@ -70,24 +70,24 @@ struct RestoredCommandTests {
         try login("fresh")
         try bench.good(["put", "--sealed", "recipes", "k", "{}"], home: "fresh")
 
-        let back: ChildProcess.Outcome = try bench.run(
+        let back = try bench.run(
             ["keys", "--restored"], home: machine, variables: machine == "late" ? Self.password : [:])
         #expect(back.code == 0, "\(back)")
         #expect(back.output.hasPrefix("the keys are put back, as version 5;"), "\(back)")
         #expect(back.errors.hasPrefix("This writes the account's keys, as this machine has seen them last"), "\(back)")
         #expect(back.errors.contains("the login of this machine") == (machine == "late"), "\(back)")
         #expect(!back.errors.contains("reminder"), "that the words were confirmed is known again")
-        for home: String in ["home", "old", "fresh"] {
-            let words: ChildProcess.Outcome = try bench.run(["words"], home: home)
+        for home in ["home", "old", "fresh"] {
+            let words = try bench.run(["words"], home: home)
             #expect(words.code == 0 && !words.errors.contains("warning"), "\(home): \(words)")
         }
-        let again: String = try bench.good(["keys", "--restored"], home: "old")
+        let again = try bench.good(["keys", "--restored"], home: "old")
         #expect(again == "the server has these keys, or newer ones; nothing was written\n")
         try bench.good(["passwd"], home: "old", variables: Self.password)
         // Only the account's keys say which buckets are sealed.
-        let barley: [String: String] = ["THICKET_PASSWORD": "canary barley"]
+        let barley = ["THICKET_PASSWORD": "canary barley"]
         try bench.good(["login"] + place + ["--user", "ann"], home: "new", variables: barley)
-        for bucket: String in ["notes", "diary", "recipes"] {
+        for bucket in ["notes", "diary", "recipes"] {
             try bench.good(["put", bucket, "n", "{}"], home: "new")
             let stored: [Substring] = try bench.good(["audit", bucket], home: "new").split(separator: "\n").filter {
                 $0.hasPrefix("  server")
@@ -99,16 +99,16 @@ struct RestoredCommandTests {
     @Test("recover says that the password is set, and a wrong password is answered with the password that counts")
     func recovers() throws {
         try restored()
-        let told: ChildProcess.Outcome = try bench.run(
+        let told = try bench.run(
             ["recover", "--words-file", bench.path("words")] + place + ["--user", "ann"], variables: Self.password)
         #expect(told.code == 1 && told.errors.contains("the new password is set"), "\(told)")
         #expect(told.errors.contains("older than version 4") && told.errors.contains("'thicket keys --restored'"))
         #expect(!told.errors.contains("nothing was recovered"), "\(told)")
-        let wrong: ChildProcess.Outcome = try bench.run(["keys", "--restored"], variables: Self.password)
+        let wrong = try bench.run(["keys", "--restored"], variables: Self.password)
         #expect(wrong.code == 6 && wrong.errors.contains("from the time of the backup"), "\(wrong)")
         #expect(wrong.errors.contains("the password is wrong") && !wrong.errors.contains("Use the new one"), "\(wrong)")
-        let barley: [String: String] = ["THICKET_PASSWORD": "canary barley"]
-        let back: String = try bench.good(["keys", "--restored"], variables: barley)
+        let barley = ["THICKET_PASSWORD": "canary barley"]
+        let back = try bench.good(["keys", "--restored"], variables: barley)
         #expect(back.hasPrefix("the keys are put back, as version 5;"))
     }
 
@@ -119,7 +119,7 @@ struct RestoredCommandTests {
         try bench.good(["put", "--sealed", "diary", "k", "{}"], home: "old")
         let audit: [Substring] = try bench.good(["audit"], home: "old").split { $0 == " " || $0 == "\n" }
         let place: Int = try #require(audit.firstIndex(of: "id"))
-        let token: String = try Daemon.command(
+        let token = try Daemon.command(
             bench.path("data"),
             ["token", "create", "--app", "notes", "--user", String(audit[place + 1]), "--read-only"],
             succeeding: true
@@ -127,7 +127,7 @@ struct RestoredCommandTests {
         try bench.write("token", token)
         try bench.good(["login", "--token-file", bench.path("token")])
         for _ in 0..<2 {
-            let read: ChildProcess.Outcome = try bench.run(["get", "--sealed", "diary", "k", "--json"])
+            let read = try bench.run(["get", "--sealed", "diary", "k", "--json"])
             #expect(read.code == 0 && read.output == "{}\n" && read.errors.isEmpty, "\(read)")
         }
     }
@@ -138,40 +138,40 @@ struct RestoredCommandTests {
             .busy, .unusable("too many"), .bundleMissing, .otherAccount, .server(ClientError(.network, "away")),
             .server(ClientError(.unauthorized, "locked", number: 403)),
         ]
-        for error: AccountError in again {
-            let text: String = RestoredKeys.failure(error).text
+        for error in again {
+            let text = RestoredKeys.failure(error).text
             #expect(text.hasPrefix("the keys were not put back, or not all the way; do it again"), "\(text)")
         }
         for error: AccountError in [.rolledBack(seen: 5, shown: 4), .rolledBack(seen: 5, shown: 5)] {
-            let text: String = RestoredKeys.failure(error).text
+            let text = RestoredKeys.failure(error).text
             #expect(text.hasPrefix("the keys were not put back, or not all the way: "), "\(text)")
             #expect(
                 text.contains("ask the server's operator before you continue") && !text.contains("--restored"),
                 "\(text)")
         }
-        let closed: String = RestoredKeys.failure(.doesNotOpen).text
+        let closed = RestoredKeys.failure(.doesNotOpen).text
         #expect(closed.contains("after that backup") && closed.contains("since the restore"), "\(closed)")
-        let wrong: String = RestoredKeys.loginFailure(.wrongPassword(isChanged: true)).text
+        let wrong = RestoredKeys.loginFailure(.wrongPassword(isChanged: true)).text
         #expect(wrong.contains("from the time of the backup") && !wrong.contains("Use the new one"), "\(wrong)")
     }
 
     @Test("keys --restored accepts no other option, and does nothing with a server that shows other keys or none")
     func refused() throws {
         try bench.good(["signup"] + place + ["--user", "ann"], variables: Self.password)
-        for other: [String] in [["--make"], ["--no-passphrase"], ["--words-file", "w"]] {
-            let told: ChildProcess.Outcome = try bench.run(["keys", "--restored"] + other)
+        for other in [["--make"], ["--no-passphrase"], ["--words-file", "w"]] {
+            let told = try bench.run(["keys", "--restored"] + other)
             #expect(told.code == 2 && told.errors.contains("leave \(other[0]) out"), "\(told)")
         }
-        let plain: ChildProcess.Outcome = try bench.run(["keys"])
+        let plain = try bench.run(["keys"])
         #expect(plain.code == 2 && plain.errors.contains("users of partners"), "\(plain)")
         try Daemon.command(bench.path("data"), ["backup", bench.path("copy.db")], succeeding: true)
         try bench.good(["words", "--renew"], variables: Self.password)
         try bench.stopServer()
-        let offline: ChildProcess.Outcome = try bench.run(["keys", "--restored"])
+        let offline = try bench.run(["keys", "--restored"])
         #expect(offline.code == 5 && offline.errors.contains("or not all the way; do it again"), "\(offline)")
         try Daemon.command(bench.path("data"), ["restore", bench.path("copy.db")], succeeding: true)
         try bench.startServer()
-        let told: ChildProcess.Outcome = try bench.run(["keys", "--restored"])
+        let told = try bench.run(["keys", "--restored"])
         #expect(told.code == 1 && told.errors.contains("cannot be opened with the keys of this account"), "\(told)")
         #expect(told.errors.contains("'thicket recover' with the older words"), "\(told)")
         #expect(!told.output.contains("put back"), "\(told)")

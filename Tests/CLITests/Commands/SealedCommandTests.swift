@@ -10,16 +10,16 @@ import ThicketProtocol
 /// Sealed buckets of accounts with keys, with the real programs.
 @Suite("thicket: sealed buckets", .blocking)
 struct SealedCommandTests {
-    private static let password: [String: String] = ["THICKET_PASSWORD": "sesame"]
+    private static let password = ["THICKET_PASSWORD": "sesame"]
 
     /// A server, and a login of ann after her sign-up.
     private func signedUp() throws -> (bench: CommandBench, ann: [String]) {
-        let bench: CommandBench = try .init()
-        let output: String = try Daemon.command(
+        let bench = try CommandBench()
+        let output = try Daemon.command(
             bench.path("data"), ["app", "key", "add", "notes"], succeeding: true
         ).output
         let key: Substring? = try #require(output.split(separator: "\n").first).split(separator: " ").last
-        let ann: [String] = [
+        let ann = [
             "--server", bench.address, "--app", "notes", "--api-key", String(key ?? ""), "--user", "ann",
         ]
         try bench.good(["signup"] + ann, variables: Self.password)
@@ -28,7 +28,7 @@ struct SealedCommandTests {
 
     /// Whether any file of the server's database holds the word.
     private func holds(_ bench: CommandBench, _ word: String) throws -> Bool {
-        let outcome: ChildProcess.Outcome = try ChildProcess.run(
+        let outcome = try ChildProcess.run(
             ["/bin/grep", "-raq", word, bench.path("data")], input: "", variables: [:])
         #expect(outcome.code == 0 || outcome.code == 1, "\(outcome)")
         return outcome.code == 0
@@ -38,7 +38,7 @@ struct SealedCommandTests {
         "after --sealed once every command finds the bucket, here and on the next machine; the server reads nothing"
     )
     func life() throws {
-        let (bench, ann): (CommandBench, [String]) = try signedUp()
+        let (bench, ann) = try signedUp()
         try bench.good(["login"] + ann, home: "before", variables: Self.password)
         try bench.good(["put", "plain", "k", #"{"text":"readable"}"#])
         try bench.good(["put", "--sealed", "diary", "today", #"{"text":"canary\n"}"#])
@@ -49,9 +49,9 @@ struct SealedCommandTests {
         // A login made since then knows it from the bundle; for an older login the server's word is not enough.
         try bench.good(["login"] + ann, home: "since", variables: Self.password)
         #expect(try bench.good(["get", "diary", "today", "--path", "text"], home: "since") == "canary\n")
-        let unknown: ChildProcess.Outcome = try bench.run(["get", "diary", "today"], home: "before")
+        let unknown = try bench.run(["get", "diary", "today"], home: "before")
         #expect(unknown.code == 2 && unknown.errors.contains("--sealed"), "\(unknown)")
-        let refused: ChildProcess.Outcome = try bench.run(["put", "diary", "other", #"{"a":1}"#], home: "before")
+        let refused = try bench.run(["put", "diary", "other", #"{"a":1}"#], home: "before")
         #expect(refused.code == 2 && refused.errors.contains("--sealed"), "\(refused)")
         #expect(try bench.good(["get", "--sealed", "diary", "today", "--path", "text"], home: "before") == "canary\n")
 
@@ -63,7 +63,7 @@ struct SealedCommandTests {
             bench.read("files/today.json")?.contains("canary\\nand more\\n") == true
                 || bench.read("files/today") == "canary\nand more\n")
         #expect(try bench.good(["history", "diary", "today", "--diff"]).contains("and more"))
-        let audit: String = try bench.good(["audit", "diary"])
+        let audit = try bench.good(["audit", "diary"])
         #expect(audit.contains("today: ") && audit.contains("canary") && !audit.contains("the server can read it"))
         #expect(try holds(bench, "readable") && !holds(bench, "canary") && !holds(bench, "and more"))
 
@@ -90,14 +90,14 @@ struct SealedCommandTests {
 
     @Test("an old edit that the server refuses keeps no command from telling the account that the bucket is sealed")
     func toldBesideRefused() throws {
-        let (bench, ann): (CommandBench, [String]) = try signedUp()
-        let large: String = #"{"text":""# + String(repeating: "x", count: 2 << 20) + #""}"#
+        let (bench, ann) = try signedUp()
+        let large = #"{"text":""# + String(repeating: "x", count: 2 << 20) + #""}"#
         try bench.write("large.json", large)
         try bench.good(["put", "--sealed", "--offline", "diary", "large", "@" + bench.path("large.json")])
         try bench.good(["put", "--sealed", "--offline", "diary", "k", #"{"text":"canary"}"#])
         // Both are sent; one is accepted, so that the server holds the bucket as sealed.
-        for words: [String] in [["ls", "diary"], ["get", "diary", "k", "--path", "text"]] {
-            let outcome: ChildProcess.Outcome = try bench.run(words)
+        for words in [["ls", "diary"], ["get", "diary", "k", "--path", "text"]] {
+            let outcome = try bench.run(words)
             #expect(outcome.code == 4 && outcome.errors.contains("diary/large: the server refused"), "\(outcome)")
             #expect(outcome.output.contains(words[0] == "ls" ? "k" : "canary\n"))
         }
@@ -110,16 +110,16 @@ struct SealedCommandTests {
         "a read-only login learns from the account's bundle that a bucket is sealed, beside an edit that waits"
     )
     func toldReadingOnly() throws {
-        let (bench, ann): (CommandBench, [String]) = try signedUp()
+        let (bench, ann) = try signedUp()
         try bench.good(["login"] + ann, home: "reader", variables: Self.password)
-        let home: ProfileHome = try .init(["THICKET_HOME": bench.path("reader")])
-        var profile: Profile = try #require(try home.read("default"))
+        let home = try ProfileHome(["THICKET_HOME": bench.path("reader")])
+        var profile = try #require(try home.read("default"))
         profile.token = try bench.token(user: try #require(profile.login).userId, readOnly: true)
         try home.write(profile, "default")
         try bench.good(["put", "--sealed", "diary", "k", #"{"text":"canary"}"#])
         try bench.good(["put", "--sealed", "--offline", "diary", "mine", #"{"a":1}"#], home: "reader")
         #expect(try home.readKeys("default")?.open().bundle.buckets["diary"] == nil)
-        let listed: ChildProcess.Outcome = try bench.run(["ls", "diary"], home: "reader")
+        let listed = try bench.run(["ls", "diary"], home: "reader")
         #expect(
             listed.code == 6 && listed.output.contains("k") && !listed.errors.contains("do not know that"), "\(listed)")
         #expect(listed.errors.contains("diary/mine: the edit kept here was not taken"), "\(listed)")
@@ -129,15 +129,15 @@ struct SealedCommandTests {
 
     @Test("a login without keys opens no sealed bucket, and the message says where keys come from")
     func withoutKeys() throws {
-        let bench: CommandBench = try .init()
+        let bench = try CommandBench()
         try bench.login()
-        let outcome: ChildProcess.Outcome = try bench.run(["put", "--sealed", "diary", "k", #"{"a":1}"#])
+        let outcome = try bench.run(["put", "--sealed", "diary", "k", #"{"a":1}"#])
         #expect(outcome.code == 3 && outcome.errors.contains("thicket signup"), "\(outcome)")
         #expect(try bench.run(["put", "diary", "k", #"{"a":1}"#]).code == 0, "nothing was kept of it")
     }
 
     private func copy(_ bench: CommandBench, _ from: String, _ to: String) throws {
-        let copied: ChildProcess.Outcome = try ChildProcess.run(
+        let copied = try ChildProcess.run(
             ["/bin/sh", "-c", #"rm -rf "$2" && cp -a "$1" "$2""#, "sh", bench.path(from), bench.path(to)], input: "",
             variables: [:])
         #expect(copied.code == 0, "\(copied)")
@@ -148,7 +148,7 @@ struct SealedCommandTests {
         try bench.stopServer()
         try copy(bench, "data", "backup")
         try bench.startServer()
-        for key: String in ["a", "b"] { try bench.good(["put", "diary", key, #"{"text":"one and two"}"#]) }
+        for key in ["a", "b"] { try bench.good(["put", "diary", key, #"{"text":"one and two"}"#]) }
         try body()
         try bench.stopServer()
         try copy(bench, "backup", "data")
@@ -157,31 +157,31 @@ struct SealedCommandTests {
 
     @Test("after a backup was restored both states are shown, one is chosen, and nothing disappears unreported")
     func repair() throws {
-        let (bench, ann): (CommandBench, [String]) = try signedUp()
-        for key: String in ["a", "b", "quiet"] {
+        let (bench, ann) = try signedUp()
+        for key in ["a", "b", "quiet"] {
             try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#])
         }
         #expect(try bench.good(["repair", "diary"]) == "diary: nothing to choose\n")
-        let none: ChildProcess.Outcome = try bench.run(["repair", "diary", "a", "--mine"])
+        let none = try bench.run(["repair", "diary", "a", "--mine"])
         #expect(none.code == 3 && none.errors.contains("diary/a is not read-only"), "\(none)")
         try forgetTheSecond(bench)
 
-        let told: ChildProcess.Outcome = try bench.run(["get", "diary", "a", "--path", "text"])
+        let told = try bench.run(["get", "diary", "a", "--path", "text"])
         #expect(told.output == "one and two\n", "nothing goes back by itself: \(told)")
         #expect(
             told.errors.contains("2 objects are read-only until you choose: thicket repair diary"), "\(told.errors)")
         #expect(told.errors.contains("diary/a: the server shows an older state"), "\(told.errors)")
-        let refused: ChildProcess.Outcome = try bench.run(["put", "diary", "a", #"{"text":"three"}"#])
+        let refused = try bench.run(["put", "diary", "a", #"{"text":"three"}"#])
         #expect(refused.code == 1 && refused.errors.contains("thicket repair"), "\(refused)")
 
-        let shown: String = try bench.good(["repair", "diary"])
-        for line: String in [
+        let shown = try bench.good(["repair", "diary"])
+        for line in [
             "a: the server shows an older state", #"  mine     {"text":"one and two"}"#, #"  server's {"text":"one"}"#,
             "b: ",
         ] { #expect(shown.contains(line), "\(shown)") }
         #expect(!shown.contains("quiet"))
         #expect(try bench.good(["repair", "diary", "a", "--mine"]) == "diary/a: yours is kept\n")
-        let taken: ChildProcess.Outcome = try bench.run(["repair", "diary", "b", "--servers"])
+        let taken = try bench.run(["repair", "diary", "b", "--servers"])
         #expect(taken.code == 0 && taken.output == "diary/b: the server's is taken\n", "\(taken)")
         #expect(taken.errors.contains(#"this gave way: {"text":"one and two"}"#), "\(taken.errors)")
         #expect(try bench.good(["repair", "diary"]) == "diary: nothing to choose\n")
@@ -189,16 +189,16 @@ struct SealedCommandTests {
         try bench.good(["login"] + ann, home: "other", variables: Self.password)
         #expect(try bench.good(["get", "diary", "a", "--path", "text"], home: "other") == "one and two\n")
         #expect(try bench.good(["get", "diary", "b", "--path", "text"], home: "other") == "one\n")
-        let open: ChildProcess.Outcome = try bench.run(["repair", "plain"])
+        let open = try bench.run(["repair", "plain"])
         #expect(open.code == 2, "\(open)")
     }
 
     @Test("a command that fails still reports what is reported only once, also about other objects")
     func toldByWhatFails() throws {
-        let (bench, _): (CommandBench, [String]) = try signedUp()
-        for key: String in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
+        let (bench, _) = try signedUp()
+        for key in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
         try forgetTheSecond(bench)
-        let refused: ChildProcess.Outcome = try bench.run(["put", "diary", "a", #"{"text":"three"}"#])
+        let refused = try bench.run(["put", "diary", "a", #"{"text":"three"}"#])
         #expect(refused.code == 1 && refused.errors.contains("thicket: cannot put diary/a"), "\(refused)")
         #expect(refused.errors.contains("diary/b: the server shows an older state"), "\(refused)")
         #expect(refused.errors.contains("2 objects are read-only until you choose"), "\(refused)")
@@ -209,7 +209,7 @@ struct SealedCommandTests {
             rows[1].hasSuffix(#""mine":{"text":"one and two"},"readable":true,"server":{"text":"one"}}"#), "\(rows)")
         #expect(try bench.run(["repair", "diary", "a", "--mine", "--json"]).code == 2)
         // The first is done and reported; the second cannot be done.
-        let half: ChildProcess.Outcome = try bench.run(["repair", "diary", "b", "none", "--servers"])
+        let half = try bench.run(["repair", "diary", "b", "none", "--servers"])
         #expect(half.code == 3 && half.output == "diary/b: the server's is taken\n", "\(half)")
         #expect(half.errors.contains(#"this gave way: {"text":"one and two"}"#), "\(half)")
         #expect(try bench.good(["repair", "diary", "--json"]).split(separator: "\n").count == 1)
@@ -218,24 +218,24 @@ struct SealedCommandTests {
     @Test("the command whose edit prevailed reports what gave way, and watch reports problems in words")
     func toldInWords() throws {
         let (bench, ann): (CommandBench, [String]) = try signedUp()
-        for key: String in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
-        for home: String in ["other", "third"] {
+        for key in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
+        for home in ["other", "third"] {
             try bench.good(["login"] + ann, home: home, variables: Self.password)
             try bench.good(["ls", "diary"], home: home)
         }
-        let watch: ChildProcess = try bench.start(["watch", "diary"], home: "third")
+        let watch = try bench.start(["watch", "diary"], home: "third")
         try watch.wait(for: "watching diary")
         // Two edits of one field, made apart: only one can prevail.
         try bench.good(["put", "diary", "a", #"{"text":8}"#, "--offline"])
         try bench.good(["put", "diary", "a", #"{"text":9}"#, "--offline"], home: "other")
         try bench.good(["ls", "diary"], home: "other")
-        let told: ChildProcess.Outcome = try bench.run(["ls", "diary"])
+        let told = try bench.run(["ls", "diary"])
         #expect(told.errors == "diary/a: two edits met at text, and this gave way: 9\n", "\(told)")
         #expect(try bench.run(["ls", "diary"]).errors.isEmpty, "once")
         try forgetTheSecond(bench) { try watch.wait(for: "~ b") }
         try watch.wait(for: "! b: the server shows an older state")
         watch.signal(SIGINT)
-        let outcome: ChildProcess.Outcome = try watch.finish()
+        let outcome = try watch.finish()
         #expect(outcome.code == 0, "\(outcome)")
     }
 
@@ -251,7 +251,7 @@ struct SealedCommandTests {
             if length <= 255 { written.append(text) } else { named.append(text) }
             if length <= 250 { written.append(whole + ".json") } else { named.append(whole) }
         }
-        let mirror: [String] = ["mirror", "--sealed", bench.path("m"), "diary", "--once"]
+        let mirror = ["mirror", "--sealed", bench.path("m"), "diary", "--once"]
         for round in 0..<2 {
             let mirrored = try bench.run(mirror)
             #expect(mirrored.output.isEmpty == (round == 1), "what was received is remembered: \(mirrored)")
@@ -274,33 +274,33 @@ struct SealedCommandTests {
 
     @Test("a mirror reports before it ends what the server no longer shows; the files stay as they were")
     func mirrored() throws {
-        let (bench, _): (CommandBench, [String]) = try signedUp()
-        for key: String in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
-        let mirror: [String] = ["mirror", "--sealed", bench.path("files"), "diary", "--once"]
+        let (bench, _) = try signedUp()
+        for key in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
+        let mirror = ["mirror", "--sealed", bench.path("files"), "diary", "--once"]
         try bench.good(mirror)
         try forgetTheSecond(bench) { try bench.good(mirror) }
-        let told: ChildProcess.Outcome = try bench.run(mirror)
-        for key: String in ["a", "b"] {
+        let told = try bench.run(mirror)
+        for key in ["a", "b"] {
             #expect(told.errors.contains("\(key): the server shows an older state"), "\(told)")
-            let content: String? = bench.read("files/\(key).json") ?? bench.read("files/\(key)")
+            let content = bench.read("files/\(key).json") ?? bench.read("files/\(key)")
             #expect(content?.contains("one and two") == true)
         }
     }
 
     @Test("--sealed for a bucket of open objects is refused, and leaves no copy that is taken for a sealed one")
     func sealedByMistake() throws {
-        let (bench, ann): (CommandBench, [String]) = try signedUp()
+        let (bench, ann) = try signedUp()
         try bench.good(["put", "plain", "k", #"{"text":"readable"}"#])
         try bench.good(["logout"])
         // Another machine, so that nothing is known of the bucket.
         try bench.good(["login"] + ann, variables: Self.password)
-        for words: [String] in [["ls", "--sealed", "plain"], ["put", "--sealed", "plain", "new", #"{"a":1}"#]] {
-            let refused: ChildProcess.Outcome = try bench.run(words)
+        for words in [["ls", "--sealed", "plain"], ["put", "--sealed", "plain", "new", #"{"a":1}"#]] {
+            let refused = try bench.run(words)
             #expect(refused.code == 2 && refused.errors.contains("plain is not a sealed bucket"), "\(refused)")
             #expect(!refused.errors.contains("read-only until you choose"), "\(refused)")
         }
         #expect(try bench.good(["get", "plain", "k", "--path", "text"]) == "readable\n")
-        let known: ChildProcess.Outcome = try bench.run(["ls", "--sealed", "plain"])
+        let known = try bench.run(["ls", "--sealed", "plain"])
         #expect(known.code == 2 && known.errors.contains("plain is not a sealed bucket"), "of an open copy: \(known)")
         #expect(try bench.run(["get", "plain", "new"]).code == 3, "nothing of it was sent")
         try bench.good(["put", "plain", "k", #"{"text":"canary"}"#])
@@ -311,12 +311,12 @@ struct SealedCommandTests {
         "an object's stored history is exported and checked offline; a server that left something out is detected"
     )
     func verifiedHistory() throws {
-        let (bench, _): (CommandBench, [String]) = try signedUp()
+        let (bench, _) = try signedUp()
         try bench.good(["put", "--sealed", "diary", "today", #"{"text":"one"}"#])
-        for text: String in ["one and two", "one and three", "four"] {
+        for text in ["one and two", "one and three", "four"] {
             try bench.good(["put", "diary", "today", #"{"text":"\#(text)"}"#])
         }
-        let exported: String = try bench.good(["history", "diary", "today", "--export"])
+        let exported = try bench.good(["history", "diary", "today", "--export"])
         #expect(!exported.contains("one and two") && !exported.contains("today"), "nothing but what the server has")
         try bench.stopServer()
         try bench.write("good", exported)
@@ -325,19 +325,19 @@ struct SealedCommandTests {
                 == "diary/today: 4 versions up to operation 3 are one history, by one device\n")
 
         // The newest state without the operation before it.
-        let json: JSONValue = try JSONValue(parsing: Array(exported.utf8))
-        var versions: [JSONValue] = try #require(json["versions"]?.arrayValue)
-        let tail: [JSONValue] = try #require(versions[3]["value"]?["d"]?.arrayValue)
-        var (newest, value): (JSONObject, JSONObject) = (
+        let json = try JSONValue(parsing: Array(exported.utf8))
+        var versions = try #require(json["versions"]?.arrayValue)
+        let tail = try #require(versions[3]["value"]?["d"]?.arrayValue)
+        var (newest, value) = (
             try #require(versions[3].objectValue), try #require(versions[3]["value"]?.objectValue)
         )
         value["d"] = .array([tail[0], tail[2]])
         newest["value"] = .object(value)
         versions[3] = .object(newest)
-        var lying: JSONObject = try #require(json.objectValue)
+        var lying = try #require(json.objectValue)
         lying["versions"] = .array(versions)
         try bench.write("bad", JSONValue.object(lying).serializedText)
-        let refused: ChildProcess.Outcome = try bench.run(["verify-history", bench.path("bad")])
+        let refused = try bench.run(["verify-history", bench.path("bad")])
         #expect(
             refused.code == 1 && refused.output.contains("version 4: other devices have seen another history"),
             "\(refused)")

@@ -15,8 +15,8 @@ final class SilentServer: Sendable {
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        let (file, size): (Int32, socklen_t) = (descriptor, length)
-        let status: Int32 = withUnsafeMutablePointer(to: &address) { address in
+        let (file, size) = (descriptor, length)
+        let status = withUnsafeMutablePointer(to: &address) { address in
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) { plain in
                 bind(file, plain, size) | listen(file, 16) | getsockname(file, plain, &length)
             }
@@ -31,7 +31,7 @@ final class SilentServer: Sendable {
 
     /// Whether a client has connected. Connections stay in the queue, so this stays true.
     var wasCalled: Bool {
-        var look: pollfd = .init(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        var look = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&look, 1, 0) > 0
     }
 }

@@ -5,12 +5,12 @@ import ThicketProcesses
 /// What logins report when nothing, or not the password, is sent.
 @Suite("thicket: what a login reports about what is sent", .blocking)
 struct UnsentLoginTests {
-    private static let words: String = Array(repeating: "abandon", count: 23).joined(separator: " ") + " art"
+    private static let words = Array(repeating: "abandon", count: 23).joined(separator: " ") + " art"
 
     /// A login at a server that does not exist.
     private func run(_ command: [String], server: String) throws -> ChildProcess.Outcome {
-        let place: TemporaryFolder = .init("unsent")
-        let all: [String] = command + ["--server", server, "--app", "notes", "--api-key", "0123", "--user", "ann"]
+        let place = TemporaryFolder("unsent")
+        let all = command + ["--server", server, "--app", "notes", "--api-key", "0123", "--user", "ann"]
         return try ChildProcess.run(
             [Programs.thicket] + all, input: Self.words,
             variables: [
@@ -20,14 +20,14 @@ struct UnsentLoginTests {
     }
 
     /// Nothing listens at port 1, and no name ends like this (RFC 6761).
-    private static let servers: [String] = ["http://127.0.0.1:1", "http://nobody.invalid"]
+    private static let servers = ["http://127.0.0.1:1", "http://nobody.invalid"]
 
     @Test(
         "when no server could be asked nothing is called unknown: the message names the server or its address",
         arguments: servers)
     func unreached(server: String) throws {
-        for command: [String] in [["signup"], ["recover", "--words-file", "-"]] {
-            let told: ChildProcess.Outcome = try run(command, server: server)
+        for command in [["signup"], ["recover", "--words-file", "-"]] {
+            let told = try run(command, server: server)
             #expect(told.code == 5 && told.errors.contains("Is the server running, and the address right?"), "\(told)")
             #expect(!told.errors.contains("not known"), "\(told)")
         }
@@ -36,14 +36,14 @@ struct UnsentLoginTests {
     @Test("without https the message says what others can read: the password only where it is sent")
     func readable() throws {
         // This machine, under an address that does not show it.
-        let server: String = "http://0.0.0.0:1"
-        for command: [String] in [["signup"], ["login"], ["recover", "--words-file", "-"]] {
-            let told: ChildProcess.Outcome = try run(command, server: server)
+        let server = "http://0.0.0.0:1"
+        for command in [["signup"], ["login"], ["recover", "--words-file", "-"]] {
+            let told = try run(command, server: server)
             #expect(told.errors.contains("is not https") && told.errors.contains("are not sent"), "\(told)")
             #expect(!told.errors.contains("can read the password"), "\(told)")
         }
-        for command: String in ["signup", "login"] {
-            let told: ChildProcess.Outcome = try run([command, "--sent-password"], server: server)
+        for command in ["signup", "login"] {
+            let told = try run([command, "--sent-password"], server: server)
             #expect(told.errors.contains("can read the password, and everything else"), "\(told)")
         }
     }

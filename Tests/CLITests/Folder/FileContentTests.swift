@@ -21,7 +21,7 @@ struct FileContentTests {
             ("a\u{0}b", .text, "not text"),
         ] as [(String, FileKind, String)])
     func problems(text: String, kind: FileKind, message: String) {
-        let problem: FileContent.Problem? = #expect(throws: FileContent.Problem.self) {
+        let problem = #expect(throws: FileContent.Problem.self) {
             try FileContent.object(Array(text.utf8), kind: kind, existing: nil)
         }
         #expect(problem?.text.contains(message) == true, "\(String(describing: problem))")
@@ -40,7 +40,7 @@ struct FileContentTests {
         ] as [(JSONObject, FileKind)])
     func kinds(object: JSONObject, kind: FileKind) throws {
         #expect(FileContent.kind(of: object) == kind)
-        let bytes: [UInt8] = try #require(FileContent.bytes(object, kind: kind))
+        let bytes = try #require(FileContent.bytes(object, kind: kind))
         #expect(try FileContent.object(bytes, kind: kind, existing: nil) == object)
     }
 

@@ -17,10 +17,10 @@ struct FileNameTests {
             ("=..", "..", .text),
         ] as [(String, String, FileKind)])
     func pairs(name: String, key: String, kind: FileKind) throws {
-        let file: FileName = try FileName(file: name)
+        let file = try FileName(file: name)
         #expect(file.key == key && file.kind == kind)
         // The other way gives the plain name of the key, which gives the same key.
-        let back: FileName = try FileName(key: key, kind: kind)
+        let back = try FileName(key: key, kind: kind)
         #expect(try FileName(file: back.name).key == key)
     }
 
@@ -32,7 +32,7 @@ struct FileNameTests {
             ("%7E", "=%7E"), ("x%7E", "=x%7E"), ("a.tmp", "=a.tmp"), ("plan", "plan"), ("a%20b", "a b"),
         ] as [(String, String)])
     func unusual(key: String, name: String) throws {
-        let file: FileName = try FileName(key: key, kind: .text)
+        let file = try FileName(key: key, kind: .text)
         #expect(file.name == name)
         #expect(try FileName(file: file.name) == file)
     }
@@ -52,7 +52,7 @@ struct FileNameTests {
 
     @Test("a text whose key ends like a JSON file becomes a JSON file")
     func jsonEnding() throws {
-        let file: FileName = try FileName(key: "a.json", kind: .text)
+        let file = try FileName(key: "a.json", kind: .text)
         #expect(file.name == "a.json.json" && file.kind == .json)
         #expect(try FileName(file: file.name).key == "a.json")
     }
@@ -92,14 +92,14 @@ struct FileNameTests {
 
     @Test("any key becomes a file name that gives the key again", arguments: [UInt64(1), 2])
     func keys(seed: UInt64) throws {
-        var random: SeededRandom = .init(seed: seed)
+        var random = SeededRandom(seed: seed)
         let letters: [Character] = Array("ab.%@_-2F0Ej~=C39c".filter { $0 != "~" && $0 != "=" })
         for _ in 0..<4_000 {
-            let key: String = String(
+            let key = String(
                 (0..<Int.random(in: 1...12, using: &random)).compactMap { _ in letters.randomElement(using: &random) })
             for kind: FileKind in [.json, .text] {
-                let file: FileName = try FileName(key: key, kind: kind)
-                let back: FileName = try FileName(file: file.name)
+                let file = try FileName(key: key, kind: kind)
+                let back = try FileName(file: file.name)
                 #expect(back.key == key && back.kind == file.kind, "seed \(seed), key \(key) as \(file.name)")
             }
         }
@@ -107,15 +107,15 @@ struct FileNameTests {
 
     @Test("different file names have different keys", arguments: [UInt64(3), 4])
     func names(seed: UInt64) throws {
-        var random: SeededRandom = .init(seed: seed)
+        var random = SeededRandom(seed: seed)
         let letters: [Character] = Array("ab.% =2F0EäC3D%")
-        var known: [String: String] = [:]
+        var known = [String: String]()
         for _ in 0..<6_000 {
             let name: String = String(
                 (0..<Int.random(in: 1...6, using: &random)).compactMap { _ in letters.randomElement(using: &random) })
             guard let file: FileName = try? FileName(file: name), file.kind == .text else { continue }
             #expect((try? EntityKey(file.key)) != nil, "\(name)")
-            let other: String = known[file.key] ?? name
+            let other = known[file.key] ?? name
             #expect(other.utf8.elementsEqual(name.utf8), "seed \(seed): \(name) and \(other) are both \(file.key)")
             known[file.key] = name
         }
@@ -152,10 +152,10 @@ struct FileNameTests {
 
     @Test("of two files of one object one is used and the other is named as a problem")
     func scan() {
-        let scan: FolderScan = .init(["plan.json", "plan", "sub", ".x", "b.md"], isFolder: { $0 == "sub" })
+        let scan = FolderScan(["plan.json", "plan", "sub", ".x", "b.md"], isFolder: { $0 == "sub" })
         #expect(scan.sorted.map(\.name) == ["b.md", "plan"])
         #expect(scan.problems.map(\.name) == ["plan.json", "sub"])
-        let preferring: FolderScan = .init(
+        let preferring = FolderScan(
             ["plan.json", "plan"], isFolder: { _ in false }, preferred: { _ in "plan.json" })
         #expect(preferring.sorted.map(\.name) == ["plan.json"])
         #expect(preferring.problems.map(\.name) == ["plan"])

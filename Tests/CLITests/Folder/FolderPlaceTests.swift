@@ -197,8 +197,8 @@ struct FolderPlaceTests {
     func scripts() throws {
         let bench = try bench([])
         var names = RandomNames(seed: 8)
-        var files: [String: String] = [:]
-        var keys: Set<String> = []
+        var files = [String: String]()
+        var keys = Set<String>()
         while files.count < 60 {
             let name = names.next()
             guard !name.hasSuffix(".json"), let file = try? FileName(file: name), keys.insert(file.key).inserted else {
@@ -229,7 +229,7 @@ struct FolderPlaceTests {
         try body(place)
     }
 
-    private static let mayMount: Bool = {
+    private static let mayMount = {
         let folder = TemporaryFolder("mount")
         guard mount("tmpfs", folder.path, "tmpfs", 0, "size=64k") == 0 else { return false }
         return umount2(folder.path, Int32(MNT_DETACH)) == 0

@@ -10,7 +10,7 @@ import ThicketProtocol
 /// Files that are being saved while the mirror scans.
 @Suite("thicket mirror: files that are being written")
 struct HalfWrittenTests {
-    private let folder: TemporaryFolder = .init("half")
+    private let folder = TemporaryFolder("half")
 
     /// Gives the same answer for every file.
     private final class Teller: FolderSignal {
@@ -22,18 +22,18 @@ struct HalfWrittenTests {
     }
 
     private func mirror(_ signal: any FolderSignal, _ clock: MirrorClock = .init()) async throws -> (Mirror, Bucket) {
-        var options: SessionOptions = .init()
+        var options = SessionOptions()
         options.startsOnline = false
-        let session: Session = try await Thicket.connect(
+        let session = try await Thicket.connect(
             server: "http://127.0.0.1:9", app: "app", token: "token", options: options)
-        let bucket: Bucket = try await session.bucket("notes")
-        let open: OpenBucket = .init(
+        let bucket = try await session.bucket("notes")
+        let open = OpenBucket(
             session: session, bucket: bucket, name: "notes", server: "http://127.0.0.1:9",
             wait: WaitBudget(.seconds(10), isWhole: false),
             isKept: true)
-        let state: MirrorState = try .init(
+        let state = try MirrorState(
             directory: folder.path, server: open.server, app: "app", bucket: open.name)
-        let mirror: Mirror = .init(
+        let mirror = Mirror(
             directory: folder.path, open: open, state: state, isOnce: false, signal: signal,
             clock: clock)
         try await mirror.markComplete()
@@ -42,10 +42,10 @@ struct HalfWrittenTests {
 
     @Test("a closed file is sent at once, whatever its size was before")
     func closed() async throws {
-        let (mirror, bucket): (Mirror, Bucket) = try await mirror(Teller(knows: true))
-        for text: String in ["a", "ab", "abc", "b"] {
+        let (mirror, bucket) = try await mirror(Teller(knows: true))
+        for text in ["a", "ab", "abc", "b"] {
             try Files.replace(folder.path + "/page.txt", Array(text.utf8), mode: 0o644)
-            let again: Int64? = try await mirror.round(nil).again
+            let again = try await mirror.round(nil).again
             #expect(again == nil)
             #expect(try await bucket.get("page.txt")?["text"] == .string(text))
         }
@@ -61,7 +61,7 @@ struct HalfWrittenTests {
     /// Writes a file with this stamp.
     private func write(_ name: String, _ text: String, at time: Int64) throws {
         try Files.replace(folder.path + "/" + name, Array(text.utf8), mode: 0o644)
-        let stamp: timespec = .init(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
+        let stamp = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
         #expect(utimensat(AT_FDCWD, folder.path + "/" + name, [stamp, stamp], 0) == 0)
     }
 
@@ -73,10 +73,10 @@ struct HalfWrittenTests {
         ])
     func times(milliseconds: Int64, waits: Bool) async throws {
         let now: Int64 = 1_700_000_000_000_000_000
-        let hand: Hand = .init(now)
-        let (mirror, bucket): (Mirror, Bucket) = try await mirror(Teller(knows: false), hand.clock)
+        let hand = Hand(now)
+        let (mirror, bucket) = try await mirror(Teller(knows: false), hand.clock)
         try write("page.txt", "text", at: now + milliseconds * 1_000_000)
-        let again: Int64? = try await mirror.round(nil).again
+        let again = try await mirror.round(nil).again
         #expect(again == (waits ? 150 : nil))
         #expect(try await bucket.get("page.txt") == (waits ? nil : ["text": "text"]))
         hand.time.store(now + 400_000_000, ordering: .relaxed)
@@ -87,8 +87,8 @@ struct HalfWrittenTests {
     @Test("an empty file waits until it is at rest, closed or not")
     func emptied() async throws {
         let now: Int64 = 1_700_000_000_000_000_000
-        let hand: Hand = .init(now)
-        let (mirror, bucket): (Mirror, Bucket) = try await mirror(Teller(knows: true), hand.clock)
+        let hand = Hand(now)
+        let (mirror, bucket) = try await mirror(Teller(knows: true), hand.clock)
         try write("page.txt", "a", at: now)
         #expect(try await mirror.round(nil).again == nil)
         try write("page.txt", "", at: now)
@@ -102,8 +102,8 @@ struct HalfWrittenTests {
     #if os(Linux)
         /// One event as the kernel writes it.
         private func event(_ mask: Int, _ name: String = "") -> [UInt8] {
-            let length: Int = name.isEmpty ? 0 : (name.utf8.count / 16 + 1) * 16
-            var bytes: [UInt8] = []
+            let length = name.isEmpty ? 0 : (name.utf8.count / 16 + 1) * 16
+            var bytes = [UInt8]()
             for word: UInt32 in [1, UInt32(mask), 0, UInt32(length)] {
                 withUnsafeBytes(of: word) { bytes.append(contentsOf: $0) }
             }
@@ -113,10 +113,10 @@ struct HalfWrittenTests {
         @Test(
             "a file counts as written when it was closed or moved in, and no longer when a program writes to it again")
         func events() {
-            var files: WrittenFiles = .init()
-            let create: Int = Int(IN_CREATE)
-            let modify: Int = Int(IN_MODIFY)
-            let close: Int = Int(IN_CLOSE_WRITE)
+            var files = WrittenFiles()
+            let create = Int(IN_CREATE)
+            let modify = Int(IN_MODIFY)
+            let close = Int(IN_CLOSE_WRITE)
             let cases: [(mask: Int, name: String, isWritten: Bool, isNews: Bool)] = [
                 (create, "a", false, true), (modify, "a", false, false), (close, "a", true, true),
                 (modify, "a", false, false), (close, "a", true, true), (Int(IN_DELETE), "a", false, true),
@@ -144,7 +144,7 @@ struct HalfWrittenTests {
         @Test("the kernel reports when a file is closed, and that it is being written until then")
         func kernel() throws {
             let signal: InotifySignal = try #require(.init(folder: folder.path, everyMilliseconds: 60_000))
-            let file: Int32 = open(folder.path + "/page.txt", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+            let file = open(folder.path + "/page.txt", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
             #expect(Glibc.write(file, "half", 4) == 4)
             #expect(signal.wait())
             #expect(!signal.isWritten("page.txt"))

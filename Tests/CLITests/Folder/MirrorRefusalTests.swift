@@ -7,7 +7,7 @@ import ThicketProcesses
 @Suite("thicket mirror: refused files", .blocking)
 struct MirrorRefusalTests {
     /// Larger than the server keeps objects.
-    private static let large: String = String(repeating: "y", count: 1_150_000)
+    private static let large = String(repeating: "y", count: 1_150_000)
 
     private func bench() throws -> CommandBench {
         let bench = try CommandBench()
@@ -20,12 +20,12 @@ struct MirrorRefusalTests {
         "each --once run names a refused file, ends with 4 and never calls it sent or the same; a smaller one is sent"
     )
     func once() throws {
-        let bench: CommandBench = try bench()
+        let bench = try bench()
         try bench.write("m/big.md", Self.large)
         try bench.write("m/fine.md", "fine\n")
-        let once: [String] = ["mirror", bench.path("m"), "docs", "--once"]
-        for round: Int in 0..<3 {
-            let outcome: ChildProcess.Outcome = try bench.run(once)
+        let once = ["mirror", bench.path("m"), "docs", "--once"]
+        for round in 0..<3 {
+            let outcome = try bench.run(once)
             #expect(outcome.code == 4, "\(round) \(outcome)")
             #expect(outcome.errors.contains("big.md is left alone: the server refused it: it is too large (413)"))
             #expect(outcome.output == (round == 0 ? "sent fine.md\n" : ""), "\(round) \(outcome.output)")
@@ -38,7 +38,7 @@ struct MirrorRefusalTests {
         try bench.write("m/half.json", "{}")
         #expect(bench.exists("m/big.md"), "the file stays")
         try bench.write("m/big.md", "small\n")
-        let smaller: ChildProcess.Outcome = try bench.run(once)
+        let smaller = try bench.run(once)
         #expect(smaller.code == 0 && smaller.output == "sent big.md\nsent half.json\n", "\(smaller)")
         #expect(smaller.errors.contains("are the same: 3 files\n"), "\(smaller)")
         #expect(try bench.good(["get", "docs", "big.md", "--path", "text"]) == "small\n")
@@ -47,13 +47,13 @@ struct MirrorRefusalTests {
 
     @Test("a refused change leaves the server's object as it is, and restoring the file ends the refusal")
     func changed() throws {
-        let bench: CommandBench = try bench()
+        let bench = try bench()
         try bench.write("m/a.md", "first\n")
-        let once: [String] = ["mirror", bench.path("m"), "docs", "--once"]
+        let once = ["mirror", bench.path("m"), "docs", "--once"]
         #expect(try bench.good(once) == "sent a.md\n")
         try bench.write("m/a.md", Self.large)
         for _ in 0..<2 {
-            let outcome: ChildProcess.Outcome = try bench.run(once)
+            let outcome = try bench.run(once)
             #expect(outcome.code == 4 && outcome.output.isEmpty && outcome.errors.contains("a.md is left alone"))
         }
         #expect(try bench.good(["get", "docs", "a.md", "--path", "text"]) == "first\n")
@@ -72,18 +72,18 @@ struct MirrorRefusalTests {
         "with a read-only token files and deletions are named with 401, none is called sent or removed, code 6"
     )
     func readOnly() throws {
-        let bench: CommandBench = try bench()
-        for key: String in ["a.md", "b.md"] { try bench.good(["put", "docs", key, #"{"text":"there\n"}"#]) }
+        let bench = try bench()
+        for key in ["a.md", "b.md"] { try bench.good(["put", "docs", key, #"{"text":"there\n"}"#]) }
         try bench.login(home: "reader", token: try bench.token(readOnly: true))
-        let once: [String] = ["mirror", bench.path("m"), "docs", "--once"]
+        let once = ["mirror", bench.path("m"), "docs", "--once"]
         try bench.good(once, home: "reader")
         try bench.write("m/a.md", "here\n")
         try bench.write("m/new.md", "new\n")
         unlink(bench.path("m/b.md"))
         for _ in 0..<2 {
-            let outcome: ChildProcess.Outcome = try bench.run(once, home: "reader")
+            let outcome = try bench.run(once, home: "reader")
             #expect(outcome.code == 6 && outcome.output.isEmpty, "\(outcome)")
-            for name: String in ["a.md", "b.md", "new.md"] {
+            for name in ["a.md", "b.md", "new.md"] {
                 #expect(
                     outcome.errors.contains("\(name) is left alone: the server refused it: the token permits"),
                     "\(outcome)")
@@ -91,17 +91,17 @@ struct MirrorRefusalTests {
             #expect(outcome.errors.contains("except for what is named above: 0 files\n"), "\(outcome)")
         }
         // Another token sends all of it.
-        let sent: String = try bench.good(once)
+        let sent = try bench.good(once)
         #expect(sent == "sent a.md\nremoved b.md from the bucket\nsent new.md\n", "\(sent)")
     }
 
     @Test(
         "live: a refused file is named when it is refused and at the next start; 'sent' is said of the smaller one")
     func live() throws {
-        let bench: CommandBench = try bench()
+        let bench = try bench()
         try bench.write("m/big.md", Self.large)
-        for round: Int in 0..<2 {
-            let mirror: ChildProcess = try bench.start(["mirror", bench.path("m"), "docs"])
+        for round in 0..<2 {
+            let mirror = try bench.start(["mirror", bench.path("m"), "docs"])
             try mirror.wait(for: "big.md is left alone: the server refused it: it is too large (413)")
             if round == 1 {
                 try mirror.wait(for: "mirroring")
@@ -110,7 +110,7 @@ struct MirrorRefusalTests {
                 #expect(try bench.good(["get", "docs", "big.md", "--path", "text"]) == "small\n")
             }
             mirror.signal(SIGINT)
-            let outcome: ChildProcess.Outcome = try mirror.finish()
+            let outcome = try mirror.finish()
             #expect(outcome.code == 0 && outcome.output == (round == 0 ? "" : "sent big.md\n"), "\(outcome)")
         }
     }
@@ -119,9 +119,9 @@ struct MirrorRefusalTests {
         "live without a server: a kept change is reported as kept, and as sent once confirmed, also by the next run"
     )
     func away() throws {
-        let bench: CommandBench = try bench()
+        let bench = try bench()
         try bench.write("m/gone.md", "gone\n")
-        let mirror: ChildProcess = try bench.start(["mirror", bench.path("m"), "docs"])
+        let mirror = try bench.start(["mirror", bench.path("m"), "docs"])
         try mirror.wait(for: "sent gone.md")
         try bench.stopServer()
         try mirror.wait(for: "offline (")

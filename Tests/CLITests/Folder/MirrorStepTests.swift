@@ -8,9 +8,9 @@ import ThicketTestSupport
 @Suite("Mirror: decisions")
 struct MirrorStepTests {
     private static func base(_ text: String, name: String = "a.txt") throws -> MirrorBase {
-        let file: FileName = try FileName(file: name)
+        let file = try FileName(file: name)
         let bytes: [UInt8] = Array(text.utf8)
-        let object: JSONObject = try FileContent.object(bytes, kind: file.kind, existing: nil)
+        let object = try FileContent.object(bytes, kind: file.kind, existing: nil)
         return MirrorBase(file: file, bytes: bytes, object: object)
     }
 
@@ -37,7 +37,7 @@ struct MirrorStepTests {
             ("x", "y", "x", "push"), ("x", "y", "y", "remember"), ("x", "xa", "bx", "merge"),
         ] as [(String?, String?, String?, String)])
     func table(base: String?, file: String?, object: String?, expected: String) throws {
-        let step: MirrorStep = try step(base: base, file: file, object: object)
+        let step = try step(base: base, file: file, object: object)
         #expect(name(step) == expected, "\(step)")
     }
 
@@ -105,17 +105,17 @@ struct MirrorStepTests {
                 file: try MirrorStepTests.file("{ half", name: "a.json"), object: object)
             #expect(name(step) == "hold")
         }
-        let unreadable: MirrorStep = .init(
+        let unreadable = MirrorStep(
             key: "a", base: nil, file: .unreadable(try FileName(file: "a"), reason: "no"), object: ["a": 1])
         #expect(name(unreadable) == "hold")
     }
 
     @Test("a text file leaves the other fields of its object alone")
     func otherFields() throws {
-        let file: FileName = try FileName(file: "a.txt")
-        let base: MirrorBase = .init(
+        let file = try FileName(file: "a.txt")
+        let base = MirrorBase(
             file: file, bytes: Array("x".utf8), object: ["text": "x", "pinned": true])
-        let step: MirrorStep = .init(
+        let step = MirrorStep(
             key: "a.txt", base: base, file: .present(file, Array("xy".utf8)), object: ["text": "x", "pinned": false])
         guard case .push(let diff, let object?, _, _) = step else {
             Issue.record("\(step)")
@@ -126,10 +126,10 @@ struct MirrorStepTests {
 
     @Test("an object that is no longer a text gets a file of another kind")
     func kindChange() throws {
-        let base: MirrorBase = try MirrorStepTests.base("x")
-        let step: MirrorStep = .init(key: "a.txt", base: base, file: try MirrorStepTests.file("x"), object: ["text": 1])
+        let base = try MirrorStepTests.base("x")
+        let step = MirrorStep(key: "a.txt", base: base, file: try MirrorStepTests.file("x"), object: ["text": 1])
         #expect(step == .delete(base.file, expecting: Array("x".utf8)))
-        let next: MirrorStep = .init(key: "a.txt", base: nil, file: .absent, object: ["text": 1])
+        let next = MirrorStep(key: "a.txt", base: nil, file: .absent, object: ["text": 1])
         guard case .write(nil, let written, nil) = next else {
             Issue.record("\(next)")
             return
@@ -139,15 +139,15 @@ struct MirrorStepTests {
 
     @Test("a JSON file that differs only in its layout stays as the user wrote it")
     func layout() throws {
-        let base: MirrorBase = try MirrorStepTests.base("{\n  \"a\": 1\n}\n", name: "a.json")
-        let step: MirrorStep = .init(
+        let base = try MirrorStepTests.base("{\n  \"a\": 1\n}\n", name: "a.json")
+        let step = MirrorStep(
             key: "a", base: base, file: try MirrorStepTests.file(#"{"a":1}"#, name: "a.json"), object: ["a": 1])
         #expect(name(step) == "remember")
     }
 
     @Test("a remembered base is read back, for its own key only")
     func record() throws {
-        let base: MirrorBase = try MirrorStepTests.base("ä\u{1F600}\r\n")
+        let base = try MirrorStepTests.base("ä\u{1F600}\r\n")
         #expect(MirrorBase(base.value, key: "a.txt") == base)
         #expect(MirrorBase(base.value, key: "b.txt") == nil)
     }
@@ -163,7 +163,7 @@ struct MirrorStepTests {
 
         /// Does one step; true when nothing is left to do.
         mutating func step() throws -> Bool {
-            let step: MirrorStep = .init(
+            let step = MirrorStep(
                 key: name.key, base: base, file: file.map { .present(name, $0) } ?? .absent, object: object)
             switch step {
             case .nothing, .hold: return true
@@ -191,31 +191,31 @@ struct MirrorStepTests {
         "with edits on both sides between any two steps both sides end the same, and no typed word is lost",
         arguments: [UInt64(1), 2, 3, 4])
     func runs(seed: UInt64) throws {
-        var random: SeededRandom = .init(seed: seed)
+        var random = SeededRandom(seed: seed)
         for _ in 0..<60 {
-            let name: FileName = try FileName(file: "a.txt")
-            var world: World = .init(base: nil, file: Array("start ".utf8), object: nil, name: name)
+            let name = try FileName(file: "a.txt")
+            var world = World(base: nil, file: Array("start ".utf8), object: nil, name: name)
             var typed: [String] = []
             for _ in 0..<40 {
                 switch Int.random(in: 0..<4, using: &random) {
                 case 0:
-                    guard let file: [UInt8] = world.file else { break }
-                    let word: String = "<f\(typed.count)>"
+                    guard let file = world.file else { break }
+                    let word = "<f\(typed.count)>"
                     world.file = insert(word, into: file, &random)
                     typed.append(word)
                 case 1:
-                    guard let text: String = world.object?["text"]?.stringValue else { break }
-                    let word: String = "<o\(typed.count)>"
+                    guard let text = world.object?["text"]?.stringValue else { break }
+                    let word = "<o\(typed.count)>"
                     world.object?["text"] = .string(
                         String(decoding: insert(word, into: Array(text.utf8), &random), as: UTF8.self))
                     typed.append(word)
                 default: _ = try world.step()
                 }
             }
-            var steps: Int = 0
+            var steps = 0
             while try !world.step(), steps < 20 { steps += 1 }
             #expect(steps < 20, "seed \(seed): no rest")
-            let text: String = world.object?["text"]?.stringValue ?? ""
+            let text = world.object?["text"]?.stringValue ?? ""
             #expect(world.file == Array(text.utf8), "seed \(seed)")
             // A word may have been typed into another, so letters are counted.
             for mark: Character in ["<", ">", "f", "o"] {
@@ -226,7 +226,7 @@ struct MirrorStepTests {
     }
 
     private func insert(_ word: String, into bytes: [UInt8], _ random: inout SeededRandom) -> [UInt8] {
-        var bytes: [UInt8] = bytes
+        var bytes = bytes
         bytes.insert(contentsOf: Array(word.utf8), at: Int.random(in: 0...bytes.count, using: &random))
         return bytes
     }

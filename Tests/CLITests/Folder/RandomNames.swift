@@ -3,7 +3,7 @@ import ThicketTestSupport
 /// File names of at most 255 bytes: letters of many scripts, composed and decomposed, emoji of several code points.
 struct RandomNames {
     private var random: SeededRandom
-    private static let scripts: [[String]] = [
+    private static let scripts = [
         ["日", "本", "語", "木", "한", "글", "中"], ["ä", "é", "ñ", "ø", "ß", "Å"],
         // The same letters with a combining mark after them.
         ["a\u{308}", "e\u{301}", "n\u{303}", "A\u{30A}", "o\u{302}\u{323}"],

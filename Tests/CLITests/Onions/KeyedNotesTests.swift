@@ -14,7 +14,7 @@ struct KeyedNotesTests {
 
         init() throws {
             bench = try CommandBench()
-            let made: ChildProcess.Outcome = try Daemon.command(
+            let made = try Daemon.command(
                 bench.path("data"), ["app", "create", "onions", "--passwords", "notes"], succeeding: true)
             try Daemon.command(bench.path("data"), ["app", "notes", "onions", "on"], succeeding: true)
             let key: Substring? = made.output.split(separator: "\n").first { $0.hasPrefix("api key") }
@@ -28,7 +28,7 @@ struct KeyedNotesTests {
         func good(
             _ words: [String], home: String = "home", input: String = "", _ more: [String: String] = [:]
         ) throws -> String {
-            let outcome: ChildProcess.Outcome = try run(words, home: home, input: input, more)
+            let outcome = try run(words, home: home, input: input, more)
             guard outcome.code == 0 else { throw ProcessError("\(words) ended with \(outcome)") }
             return outcome.output
         }
@@ -45,17 +45,17 @@ struct KeyedNotesTests {
 
     @Test("with a profile with keys no password is asked for, the login continues, and no note is on the disk")
     func commands() throws {
-        let house: House = try .init()
+        let house = try House()
         try house.good(["signup", "--user", "ann"], house.place.merging(["THICKET_PASSWORD": "sesame"]) { $1 })
         try house.good(["onions", "new"], input: "canary-title\ncanary-text, blue")
         try house.good(["onions", "new"], input: "second")
-        let list: String = try house.good(["onions", "list"])
+        let list = try house.good(["onions", "list"])
         #expect(list.split(separator: "\n").map { $0.split(separator: "\t").last } == ["canary-title", "second"])
         try house.good(["onions", "edit", "1"], input: "canary-title\ncanary-text, red")
         #expect(try house.good(["onions", "show", "1"]) == "canary-title\n\ncanary-text, red\n")
         let row: Substring = try #require(try house.good(["onions", "list", "--json"]).split(separator: "\n").first)
-        let id: String = try #require(try JSONValue(parsing: Array(row.utf8))["id"]?.stringValue)
-        let object: String = try house.good(["get", "onions", id, "--json"])
+        let id = try #require(try JSONValue(parsing: Array(row.utf8))["id"]?.stringValue)
+        let object = try house.good(["get", "onions", id, "--json"])
         #expect(object.contains(#""onionVersion":3"#) && !object.contains("canary"))
         let rows: [Substring] = try house.good(["audit", "onions"]).split(separator: "\n")
         #expect(
@@ -66,7 +66,7 @@ struct KeyedNotesTests {
         #expect(
             try house.good(["onions", "list", "--user", "Ann"]) == list,
             "it is the same account, not an old one of that name")
-        let old: ChildProcess.Outcome = try house.run(
+        let old = try house.run(
             ["onions", "list", "--old-account", "--user", "x"], ["THICKET_PASSWORD": "p"])
         #expect(old.code == 6, "\(old)")
         #expect(try house.good(["status"]).contains("online"), "the login is as good as before")
@@ -77,27 +77,27 @@ struct KeyedNotesTests {
             ["login", "--user", "ann"], home: "other", house.place.merging(["THICKET_PASSWORD": "sesame"]) { $1 })
         #expect(try house.good(["onions", "list", "--json"], home: "other").contains("canary-title"))
         try house.good(["put", "onions", "old", #"{"onionTitle":"AAAA","onionInfo":"AAAA"}"#])
-        let audit: String = try house.good(["audit", "onions"], home: "other")
+        let audit = try house.good(["audit", "onions"], home: "other")
         #expect(audit.contains("canary-text, red") && audit.contains("do not open") && !audit.contains("can read it"))
         #expect(!house.bench.exists("other/profiles/default/objects"), "and nothing of it is kept")
         try house.good(["rm", "onions", "old"])
-        let long: String = #"{"onionTitle":""# + String(repeating: "A", count: 300) + #"","onionInfo":"AAAA"}"#
-        let refused: ChildProcess.Outcome = try house.run(["put", "onions", "long", long])
+        let long = #"{"onionTitle":""# + String(repeating: "A", count: 300) + #"","onionInfo":"AAAA"}"#
+        let refused = try house.run(["put", "onions", "long", long])
         #expect(refused.code == 4 && refused.errors.contains("longer than a note's may be"), "\(refused)")
         // Sealed copies have the old app's form, so they are under a password; another password does not open them.
-        let copies: [String: String] = ["THICKET_PASSWORD": "of the copies"]
+        let copies = ["THICKET_PASSWORD": "of the copies"]
         try house.good(["onions", "export", "--sealed", house.bench.path("sealed")], copies)
         #expect(try #require(house.bench.read("sealed")).contains(#""onionVersion":2"#))
-        let none: ChildProcess.Outcome = try house.run(["onions", "export", "--sealed", house.bench.path("x")])
+        let none = try house.run(["onions", "export", "--sealed", house.bench.path("x")])
         #expect(none.code == 2 && none.errors.contains("--password-file"), "\(none)")
         try house.good(["onions", "rm", "1"])
-        let wrong: ChildProcess.Outcome = try house.run(
+        let wrong = try house.run(
             ["onions", "import", house.bench.path("sealed")], ["THICKET_PASSWORD": "another"])
         #expect(wrong.code == 1 && wrong.errors.contains("does not open"), "\(wrong)")
         #expect(try house.good(["onions", "import", house.bench.path("sealed")], copies).contains("took 1 note"))
         #expect(try house.good(["onions", "show", "1"]) == "canary-title\n\ncanary-text, red\n")
         // A wrong password deletes nothing; the right one the notes, then the account.
-        let guess: ChildProcess.Outcome = try house.run(["onions", "delete"], ["THICKET_PASSWORD": "guess"])
+        let guess = try house.run(["onions", "delete"], ["THICKET_PASSWORD": "guess"])
         #expect(guess.code == 6, "\(guess)")
         #expect(try house.good(["onions", "list"]).contains("canary-title"))
         try house.good(["onions", "delete"], ["THICKET_PASSWORD": "sesame"])
@@ -106,39 +106,39 @@ struct KeyedNotesTests {
 
     @Test("an old account is upgraded: its notes open with new keys, and the old login has ended")
     func upgrade() throws {
-        let house: House = try .init()
-        let old: [String: String] = house.place.merging(
+        let house = try House()
+        let old = house.place.merging(
             ["THICKET_USER": "canary-old-name", "THICKET_PASSWORD": "canary-old-password"]) { $1 }
         try house.good(["onions", "signup"], old)
-        for number: Int in 1...3 {
+        for number in 1...3 {
             try house.good(["onions", "new", "--old-account"], input: "note \(number)\ntext \(number)", old)
         }
-        let user: String = try house.good(["onions", "list", "--json", "--old-account"], old)
-        let same: ChildProcess.Outcome = try house.run(
+        let user = try house.good(["onions", "list", "--json", "--old-account"], old)
+        let same = try house.run(
             ["onions", "upgrade", "--new-user", "ann"],
             old.merging(["THICKET_NEW_PASSWORD": "canary-old-password"]) { $1 })
         #expect(same.code == 2 && same.errors.contains("take another"), "\(same)")
-        let new: [String: String] = ["THICKET_NEW_PASSWORD": "canary-new-password"]
-        let wrong: ChildProcess.Outcome = try house.run(
+        let new = ["THICKET_NEW_PASSWORD": "canary-new-password"]
+        let wrong = try house.run(
             ["onions", "upgrade", "--new-user", "ann"],
             old.merging(new) { $1 }.merging(["THICKET_PASSWORD": "canary-guess"]) { $1 })
         #expect(wrong.code == 6 && wrong.errors.contains("nothing was upgraded: the old user name"), "\(wrong)")
         #expect(!wrong.errors.contains("not finished"), "\(wrong)")
-        let silent: ChildProcess.Outcome = try house.run(["onions", "upgrade", "--new-user", "ann"], old)
+        let silent = try house.run(["onions", "upgrade", "--new-user", "ann"], old)
         #expect(silent.code == 2 && silent.errors.contains("to ask for the new password at"), "\(silent)")
-        let done: String = try house.good(["onions", "upgrade", "--new-user", "ann"], old.merging(new) { $1 })
+        let done = try house.good(["onions", "upgrade", "--new-user", "ann"], old.merging(new) { $1 })
         #expect(done.contains("3 notes sealed") && done.contains("thicket words"), "\(done)")
         #expect(try house.run(["onions", "list", "--old-account"], old).code == 6)
         #expect(!house.bench.exists("home"), "nothing is kept")
         // Again, as after an answer that was lost: nothing is left to do.
-        let again: String = try house.good(["onions", "upgrade", "--new-user", "ann"], old.merging(new) { $1 })
+        let again = try house.good(["onions", "upgrade", "--new-user", "ann"], old.merging(new) { $1 })
         #expect(again.contains("0 notes sealed"), "\(again)")
-        let login: ChildProcess.Outcome = try house.run(
+        let login = try house.run(
             ["login", "--user", "ann"], house.place.merging(["THICKET_PASSWORD": "canary-new-password"]) { $1 })
         #expect(login.code == 0 && login.errors.contains("recovery words"), "\(login)")
         #expect(try house.good(["onions", "list", "--json"]) == user, "the same notes, made when they were made")
         #expect(try house.good(["onions", "show", "3"]) == "note 3\n\ntext 3\n")
-        for canary: String in ["canary-old-name", "canary-old-password", "canary-new-password"] {
+        for canary in ["canary-old-name", "canary-old-password", "canary-new-password"] {
             #expect(try !house.holds("data", canary), "\(canary)")
         }
         #expect(try house.holds("data", "ann"), "the search finds what is there")
@@ -146,19 +146,19 @@ struct KeyedNotesTests {
 
     /// Whether the system shows the process as stopped: the letter after the name in brackets.
     private static func isStopped(_ id: pid_t) -> Bool {
-        let file: Int32 = open("/proc/\(id)/stat", O_RDONLY | O_CLOEXEC)
+        let file = open("/proc/\(id)/stat", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return false }
         defer { close(file) }
-        var bytes: [UInt8] = .init(repeating: 0, count: 4_096)
-        let count: Int = read(file, &bytes, bytes.count)
+        var bytes = [UInt8](repeating: 0, count: 4_096)
+        let count = read(file, &bytes, bytes.count)
         let text: Substring? = String(decoding: bytes[..<max(0, count)], as: UTF8.self).split(separator: ")").last
         return text?.first { $0 != " " } == "T"
     }
 
     @Test("the view asks for the account's password, again after a lock, and forgets it in between")
     func view() throws {
-        let house: House = try .init()
-        let password: String = "Canary-keyed-77-sesame"
+        let house = try House()
+        let password = "Canary-keyed-77-sesame"
         try house.good(["signup", "--user", "ann"], house.place.merging(["THICKET_PASSWORD": password]) { $1 })
         try house.good(["onions", "new"], input: "Canary title 88\ncanary info 89")
         let terminal: PseudoTerminal = try .init(
@@ -173,15 +173,15 @@ struct KeyedNotesTests {
         // Ctrl-Z: the program stops when it no longer holds a secret, and the terminal shows what it showed before.
         terminal.type("\u{1A}")
         try terminal.wait(until: "it has given the terminal back and stopped") {
-            !terminal.screen.isTaken && Self.isStopped(terminal.id)
+            !terminal.screen.isAlternate && Self.isStopped(terminal.id)
         }
-        let needle: MemoryScan.Needle = .init(password.utf8)
+        let needle = MemoryScan.Needle(password.utf8)
         // Where the system permits the look: a process that refuses it is root's then.
         func isForgotten() -> Bool { MemoryScan.hits(of: [needle], in: terminal.id).map { $0[0] == 0 } ?? true }
         #expect(isForgotten())
         terminal.signal(SIGCONT)
         try terminal.wait(forShown: "Password (not shown)")
-        #expect(terminal.screen.isTaken && !terminal.screen.shows("Canary title 88"))
+        #expect(terminal.screen.isAlternate && !terminal.screen.shows("Canary title 88"))
         #expect(isForgotten())
         terminal.type(password + "\r")
         try terminal.wait(forShown: "1  Canary title 88")
@@ -193,11 +193,11 @@ struct KeyedNotesTests {
 
     @Test("a note that cannot be saved before a lock waits sealed, and is on the screen again after the login")
     func draft() throws {
-        let house: House = try .init()
-        let password: String = "sesame"
+        let house = try House()
+        let password = "sesame"
         try house.good(["signup", "--user", "ann"], house.place.merging(["THICKET_PASSWORD": password]) { $1 })
-        for number: Int in 1...10 { try house.good(["onions", "new"], input: "note \(number)") }
-        let terminal: PseudoTerminal = try .init(
+        for number in 1...10 { try house.good(["onions", "new"], input: "note \(number)") }
+        let terminal = try PseudoTerminal(
             [Programs.thicket, "onions", "view"], variables: house.bench.variables("home", [:]))
         try terminal.wait(forShown: "Password (not shown)")
         terminal.type(password + "\r")

@@ -15,9 +15,9 @@ struct NoteSaverTests {
 
         private(set) var notes: [String: String]
         private(set) var writes: Int = 0
-        var line: Line = .answers
+        var line = Line.answers
         /// No new note is accepted.
-        var isFull: Bool = false
+        var isFull = false
 
         init(_ notes: [String: String] = [:]) { self.notes = notes }
 
@@ -26,7 +26,7 @@ struct NoteSaverTests {
         var titles: [String] { notes.values.sorted() }
 
         func save(_ text: NoteText, in id: String, over before: NoteText) throws(OnionError) {
-            guard let current: String = notes[id] else { throw .notFound }
+            guard let current = notes[id] else { throw .notFound }
             guard current == title(before) else { throw .changedMeanwhile }
             try write(text, id)
         }

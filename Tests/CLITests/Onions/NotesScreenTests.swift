@@ -28,7 +28,7 @@ struct NotesScreenTests {
 
     /// A view that is logged in, with a list.
     private static func list(_ titles: [String] = ["one", "two", "three"], _ rows: Int = 10) -> NotesScreen {
-        var screen: NotesScreen = screen(rows)
+        var screen = screen(rows)
         logIn(&screen)
         _ = screen.handle(
             .rows(titles.enumerated().map { .init(id: "id\($0.offset)", title: $0.element, isReadable: true) }), now: 0)
@@ -49,14 +49,14 @@ struct NotesScreenTests {
 
     @Test("name and password are typed and never shown; the login uses what was typed")
     func login() throws {
-        var screen: NotesScreen = Self.screen(asksName: true)
+        var screen = Self.screen(asksName: true)
         #expect(Self.shown(screen)[2].contains("User name"))
         #expect(Self.type("ann\n", into: &screen).isEmpty)
         #expect(Self.shown(screen)[2].contains("Password"))
         Self.type("secreX", into: &screen)
         _ = screen.handle(.key(.backspace), now: 0)
         #expect(!Self.shown(screen).joined().contains("secre") && !Self.shown(screen).joined().contains("ann"))
-        let actions: [NotesScreen.Action] = Self.type("té日\n", into: &screen)
+        let actions = Self.type("té日\n", into: &screen)
         guard case .login(let name, let password)? = actions.first, actions.count == 1 else {
             Issue.record("no login: \(actions.count)")
             return
@@ -74,7 +74,7 @@ struct NotesScreenTests {
 
     @Test("the list moves, opens, and keeps the selected note when another list comes")
     func listing() {
-        var screen: NotesScreen = Self.list()
+        var screen = Self.list()
         #expect(screen.frame().rows[1].style == .reversed && Self.shown(screen)[1].contains("one"))
         _ = screen.handle(.key(.down), now: 0)
         _ = screen.handle(.key(.down), now: 0)
@@ -92,7 +92,7 @@ struct NotesScreenTests {
         }
         #expect(id == "id2")
         _ = screen.handle(.opened(id: "id2", Self.text("three", "first\nsecond")), now: 0)
-        let rows: [String] = Self.shown(screen)
+        let rows = Self.shown(screen)
         #expect(rows[0].hasPrefix("three") && rows[2] == "first" && rows[3] == "second")
         _ = screen.handle(.key(.escape), now: 0)
         #expect(Self.shown(screen)[0].contains("10 notes at most"))
@@ -100,12 +100,12 @@ struct NotesScreenTests {
 
     @Test("a long list shows the part with the selected note, on a screen of any size")
     func longList() {
-        var screen: NotesScreen = Self.list((1...50).map { "note \($0)" }, 8)
+        var screen = Self.list((1...50).map { "note \($0)" }, 8)
         _ = screen.handle(.key(.end), now: 0)
         #expect(Self.shown(screen).contains { $0.contains("note 50") })
-        for (rows, columns): (Int, Int) in [(1, 1), (2, 3), (3, 80), (24, 80), (5, 10)] {
+        for (rows, columns) in [(1, 1), (2, 3), (3, 80), (24, 80), (5, 10)] {
             _ = screen.handle(.size(rows: rows, columns: columns), now: 0)
-            let frame: ScreenFrame = screen.frame()
+            let frame = screen.frame()
             #expect(frame.rows.count == rows)
             #expect(frame.rows.allSatisfy { TextLayout.cells($0.text, Self.width) <= max(1, columns) })
         }
@@ -113,7 +113,7 @@ struct NotesScreenTests {
 
     @Test("a note is written, within its limits, and saved as it was typed")
     func writing() {
-        var screen: NotesScreen = Self.list()
+        var screen = Self.list()
         Self.type("n" + String(repeating: "é", count: 31), into: &screen)
         #expect(Self.shown(screen).last?.contains("full: 30") == true)
         #expect(Self.shown(screen)[0].contains("title 30/30"))
@@ -143,7 +143,7 @@ struct NotesScreenTests {
 
     @Test("a change is discarded only when the user says so")
     func discarding() {
-        var screen: NotesScreen = Self.list()
+        var screen = Self.list()
         _ = screen.handle(.opened(id: "id0", Self.text("one", "text")), now: 0)
         _ = screen.handle(.key(.letter("e")), now: 0)
         Self.type("!", into: &screen)
@@ -164,7 +164,7 @@ struct NotesScreenTests {
 
     @Test("removing asks first")
     func removing() {
-        var screen: NotesScreen = Self.list()
+        var screen = Self.list()
         #expect(Self.type("d", into: &screen).isEmpty)
         #expect(Self.type("n", into: &screen).isEmpty && screen.question == nil)
         guard case .remove(let id)? = Self.type("dy", into: &screen).first else {
@@ -176,7 +176,7 @@ struct NotesScreenTests {
 
     @Test("a note that asks for many rounds is opened only when the user says so")
     func costly() {
-        var screen: NotesScreen = Self.list()
+        var screen = Self.list()
         _ = screen.handle(.key(.enter), now: 0)
         _ = screen.handle(.costly(id: "id0", rounds: 5_000_000), now: 0)
         #expect(Self.shown(screen).joined(separator: " ").contains("5000000 rounds"))
@@ -192,7 +192,7 @@ struct NotesScreenTests {
         "after a while without a key the view locks: nothing of the notes is left, and late answers show nothing"
     )
     func idle() {
-        var screen: NotesScreen = Self.list(["canary"])
+        var screen = Self.list(["canary"])
         _ = screen.handle(.opened(id: "id0", Self.text("canary", "canary")), now: 0)
         _ = screen.handle(.key(.down), now: 30_000)
         #expect(screen.handle(.tick, now: 89_999).isEmpty)
@@ -211,16 +211,16 @@ struct NotesScreenTests {
 
     @Test("the text being written is saved before a lock; Ctrl-Z locks before it stops the program")
     func lockingSaves() {
-        var screen: NotesScreen = Self.list()
+        var screen = Self.list()
         Self.type("nkept", into: &screen)
-        let actions: [NotesScreen.Action] = screen.handle(.key(.control("z")), now: 0)
+        let actions = screen.handle(.key(.control("z")), now: 0)
         guard case .save(nil, let text, nil, thenLocks: true)? = actions.first, case .suspend? = actions.last else {
             Issue.record("not saved and stopped")
             return
         }
         #expect(text == Self.text("kept") && screen.isLocked && !Self.shown(screen).joined().contains("kept"))
-        var other: NotesScreen = Self.list()
-        let plain: [NotesScreen.Action] = other.handle(.key(.control("l")), now: 0)
+        var other = Self.list()
+        let plain = other.handle(.key(.control("l")), now: 0)
         guard case .lock? = plain.first, plain.count == 1 else {
             Issue.record("not locked")
             return
@@ -229,7 +229,7 @@ struct NotesScreenTests {
 
     @Test("a lock during a save saves once more, since the first save may fail unseen")
     func lockingWhileSaving() {
-        var screen: NotesScreen = Self.list()
+        var screen = Self.list()
         Self.type("nkept", into: &screen)
         guard case .save(nil, _, nil, thenLocks: false)? = screen.handle(.key(.control("s")), now: 0).first else {
             Issue.record("not saved")
@@ -257,9 +257,9 @@ struct NotesScreenTests {
 
     @Test("Ctrl-Z during a login locks the view after it, and the late answer shows nothing")
     func lockingWhileLoggingIn() {
-        var screen: NotesScreen = Self.screen()
+        var screen = Self.screen()
         Self.type("secret\n", into: &screen)
-        let actions: [NotesScreen.Action] = screen.handle(.key(.control("z")), now: 0)
+        let actions = screen.handle(.key(.control("z")), now: 0)
         guard case .lock? = actions.first, case .suspend? = actions.last, actions.count == 2 else {
             Issue.record("stopped with what the login has opened: \(actions.count) actions")
             return
@@ -278,7 +278,7 @@ struct NotesScreenTests {
 
     @Test("an empty list is reported when the list has come, and not before")
     func empty() {
-        var screen: NotesScreen = Self.screen()
+        var screen = Self.screen()
         Self.logIn(&screen)
         #expect(Self.shown(screen)[1] == "reading the notes" && !Self.shown(screen).joined().contains("logging in"))
         _ = screen.handle(.rows([]), now: 0)
@@ -291,7 +291,7 @@ struct NotesScreenTests {
 
     @Test("a question or an error is never cut: it uses as many rows as it needs, up to half of the screen")
     func narrow() {
-        var screen: NotesScreen = Self.list()
+        var screen = Self.list()
         _ = screen.handle(.size(rows: 5, columns: 20), now: 0)
         _ = screen.handle(.key(.letter("d")), now: 0)
         #expect(Array(Self.shown(screen).suffix(2)) == ["Remove this note", "for good? y/n"])
@@ -310,7 +310,7 @@ struct NotesScreenTests {
 
     @Test("a notice is shown and changes nothing that is in progress")
     func notice() {
-        var screen: NotesScreen = Self.list()
+        var screen = Self.list()
         _ = screen.handle(.key(.enter), now: 0)
         _ = screen.handle(.notice("version 9 is the newest"), now: 0)
         #expect(Self.shown(screen).last == "version 9 is the newest" && screen.isBusy)
@@ -318,7 +318,7 @@ struct NotesScreenTests {
 
     @Test("a session that ends by itself locks the view and says why")
     func ended() {
-        var screen: NotesScreen = Self.list(["canary"])
+        var screen = Self.list(["canary"])
         _ = screen.handle(.ended("the session has ended"), now: 0)
         #expect(screen.isLocked && Self.shown(screen).last == "the session has ended")
         #expect(!Self.shown(screen).joined().contains("canary"))
@@ -326,7 +326,7 @@ struct NotesScreenTests {
 
     @Test("characters that would drive a terminal are shown as a dot")
     func safety() {
-        var screen: NotesScreen = Self.list(["a\u{1B}[2Jb\u{202E}c"])
+        var screen = Self.list(["a\u{1B}[2Jb\u{202E}c"])
         #expect(Self.shown(screen)[1].contains("a·[2Jb·c"))
         _ = screen.handle(.opened(id: "id0", Self.text("t\u{7}", "x\u{9B}1m\ty")), now: 0)
         #expect(Self.shown(screen)[0].hasPrefix("t·") && Self.shown(screen)[2] == "x·1m y")
@@ -334,16 +334,16 @@ struct NotesScreenTests {
 
     @Test("the cursor's row stays on the screen, up and down keep the column, wide characters are not cut")
     func moving() {
-        var screen: NotesScreen = Self.list([], 8)
+        var screen = Self.list([], 8)
         Self.type("n\n" + (1...9).map { "row \($0)" }.joined(separator: "\n"), into: &screen)
         #expect(Self.shown(screen)[6] == "row 9" && screen.frame().cursor.map { $0 == (6, 5) } == true)
-        for _: Int in 0..<8 { _ = screen.handle(.key(.up), now: 0) }
+        for _ in 0..<8 { _ = screen.handle(.key(.up), now: 0) }
         #expect(Self.shown(screen)[3] == "row 1" && screen.frame().cursor.map { $0 == (3, 5) } == true)
         _ = screen.handle(.key(.up), now: 0)
         #expect(Self.shown(screen)[0].contains("title"))
         // On a narrower screen the cursor is still in sight.
         _ = screen.handle(.key(.tab), now: 0)
-        for _: Int in 0..<8 { _ = screen.handle(.key(.down), now: 0) }
+        for _ in 0..<8 { _ = screen.handle(.key(.down), now: 0) }
         _ = screen.handle(.size(rows: 6, columns: 4), now: 0)
         #expect(screen.frame().cursor.map { $0.row == 3 || $0.row == 4 } == true)
         #expect(Self.shown(screen)[3...4].contains { $0.contains("9") })
@@ -370,8 +370,8 @@ struct NotesScreenTests {
         #expect(layout.rows.map(\.shown) == rows)
         #expect(layout.rows.allSatisfy { TextLayout.cells($0.shown, Self.width) <= columns })
         // Every place between characters is in one row, and is found in that row again.
-        var place: Int = 0
-        for character: Character in text + "." {
+        var place = 0
+        for character in text + "." {
             let (row, column): (Int, Int) = layout.position(of: place)
             #expect(layout.rows[row].range.lowerBound <= place && place <= layout.rows[row].range.upperBound)
             #expect(column <= columns && layout.position(of: layout.place(row: row, column: column)).row == row)
@@ -386,7 +386,7 @@ struct NotesScreenTests {
 
     @Test("up, down and the end of a row stay within rows that were broken between words")
     func broken() {
-        var screen: NotesScreen = Self.list([], 10)
+        var screen = Self.list([], 10)
         Self.type(
             "n\n" + "a " + String(repeating: "b", count: 38) + " " + String(repeating: "c", count: 30), into: &screen)
         #expect(Self.shown(screen)[3...5].map(\.count) == [2, 39, 30])
@@ -409,7 +409,7 @@ struct NotesScreenTests {
     @Test(
         "a paste goes in as one: what fits of it, and nothing after what does not; in a title lines are joined")
     func pasting() {
-        var screen: NotesScreen = Self.list()
+        var screen = Self.list()
         Self.type("n", into: &screen)
         #expect(Self.paste("two\nlines " + String(repeating: "x", count: 19) + "😀y", into: &screen).isEmpty)
         #expect(Self.shown(screen)[0].contains("title 29/30") && Self.shown(screen)[1].hasPrefix("two lines x"))
@@ -433,8 +433,8 @@ struct NotesScreenTests {
 
     @Test("pasted letters are not commands: not in the list, not in a note, not as an answer")
     func pastedCommands() {
-        var screen: NotesScreen = Self.list()
-        for mode: Int in 0..<3 {
+        var screen = Self.list()
+        for mode in 0..<3 {
             if mode == 1 { _ = screen.handle(.opened(id: "id0", Self.text("one", "text")), now: 0) }
             if mode == 2 { Self.type("d", into: &screen) }
             #expect(Self.paste("ldyq\n", into: &screen).isEmpty, "mode \(mode)")
@@ -448,7 +448,7 @@ struct NotesScreenTests {
 
     @Test("a password may be pasted, with or without its end of line, and is not gathered as text")
     func pastedPassword() {
-        var screen: NotesScreen = Self.screen()
+        var screen = Self.screen()
         _ = screen.handle(.key(.pasteBegin), now: 0)
         Self.type("canary", into: &screen)
         #expect(screen.pasted == nil)

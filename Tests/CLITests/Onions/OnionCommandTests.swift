@@ -15,7 +15,7 @@ struct OnionCommandTests {
 
         init(_ password: String = "World", serverWords: [String] = []) throws {
             bench = try CommandBench()
-            let made: ChildProcess.Outcome = try Daemon.command(
+            let made = try Daemon.command(
                 bench.path("data"), ["app", "create", "onions", "--passwords", "notes"], succeeding: true)
             try Daemon.command(bench.path("data"), ["app", "notes", "onions", "on"], succeeding: true)
             key = String(
@@ -31,27 +31,27 @@ struct OnionCommandTests {
 
         @discardableResult
         func good(_ words: [String], input: String = "") throws -> String {
-            let outcome: ChildProcess.Outcome = try run(words, input: input)
+            let outcome = try run(words, input: input)
             guard outcome.code == 0 else { throw ProcessError("onions \(words) ended with \(outcome)") }
             return outcome.output
         }
 
         func run(_ words: [String], input: String = "") throws -> ChildProcess.Outcome {
-            let kind: [String] = words.first == "signup" ? [] : ["--old-account"]
+            let kind = words.first == "signup" ? [] : ["--old-account"]
             return try bench.run(["onions"] + words + kind, input: input, variables: variables)
         }
     }
 
     @Test("notes are created, listed, shown, changed and removed; nothing of them is on this machine's disk")
     func life() throws {
-        let notes: Notes = try .init()
+        let notes = try Notes()
         try notes.good(["new"], input: "Router\n\nadmin, blue\nsecond é日\n")
         try notes.good(["new"], input: "Other\n")
         let list: [Substring] = try notes.good(["list"]).split(separator: "\n")
         #expect(list.count == 2 && list[0].hasPrefix("1\t") && list[0].hasSuffix("\tRouter"))
         #expect(try notes.good(["show", "1"]) == "Router\n\nadmin, blue\nsecond é日\n")
         try notes.good(["edit", "1"], input: try notes.good(["show", "1"]).replacing("blue", with: "red"))
-        let id: String = String(list[0].split(separator: "\t")[1])
+        let id = String(list[0].split(separator: "\t")[1])
         #expect(try notes.good(["show", id, "--json"]).contains(#""info":"admin, red\nsecond é日""#))
         try notes.good(["rm", id, "2"])
         #expect(try notes.good(["list", "--json"]).isEmpty)
@@ -60,57 +60,57 @@ struct OnionCommandTests {
 
     @Test("a command that cannot be done says why, with its exit code")
     func refusals() throws {
-        let notes: Notes = try .init()
-        let long: ChildProcess.Outcome = try notes.run(["new"], input: String(repeating: "x", count: 31))
+        let notes = try Notes()
+        let long = try notes.run(["new"], input: String(repeating: "x", count: 31))
         #expect(long.code == 4 && long.errors.contains("31") && long.errors.contains("30"))
         #expect(try notes.run(["show", "1"]).code == 3)
         #expect(try notes.run(["show", "abcdef"]).code == 3)
         try notes.bench.write("password", "wrong")
-        let wrong: ChildProcess.Outcome = try notes.run(["list"])
+        let wrong = try notes.run(["list"])
         #expect(wrong.code == 6 && wrong.errors.contains("user name or the password is wrong"))
         #expect(!wrong.errors.contains("canary-user-71"))
         #expect(try notes.run(["list", "--password", "x"]).code == 2)
-        for words: [String] in [["new"], ["edit", "1"]] {
-            let nothing: ChildProcess.Outcome = try notes.run(words, input: "\n")
+        for words in [["new"], ["edit", "1"]] {
+            let nothing = try notes.run(words, input: "\n")
             #expect(nothing.code == 2 && nothing.errors.contains("nothing came in"), "\(words)")
         }
-        let nowhere: ChildProcess.Outcome = try notes.bench.run(["onions", "list", "--old-account"])
+        let nowhere = try notes.bench.run(["onions", "list", "--old-account"])
         #expect(nowhere.code == 2 && nowhere.errors.contains("--api-key"))
     }
 
     @Test("copies are exported in clear or sealed, readable by their owner only, and are imported once")
     func copies() throws {
-        let notes: Notes = try .init()
+        let notes = try Notes()
         try notes.good(["new"], input: "Router\nadmin")
         try notes.good(["new"], input: "Other\nthing")
-        for (file, words): (String, [String]) in [("clear", []), ("sealed", ["--sealed"])] {
+        for (file, words) in [("clear", []), ("sealed", ["--sealed"])] {
             try notes.good(["export", notes.bench.path(file)] + words)
-            var status: stat = .init()
+            var status = stat()
             #expect(stat(notes.bench.path(file), &status) == 0 && status.st_mode & 0o777 == 0o600)
-            let text: String = try #require(notes.bench.read(file))
+            let text = try #require(notes.bench.read(file))
             #expect(text.contains("Router") == (file == "clear") && text.contains("onionTitle") == (file == "sealed"))
             #expect(try notes.good(["import", notes.bench.path(file)]).contains("2 existed already"))
         }
         // An existing copy is not overwritten unasked.
-        let kept: String? = notes.bench.read("clear")
-        let taken: ChildProcess.Outcome = try notes.run(["export", "--sealed", notes.bench.path("clear")])
+        let kept = notes.bench.read("clear")
+        let taken = try notes.run(["export", "--sealed", notes.bench.path("clear")])
         #expect(taken.code == 1 && taken.errors.contains("--force") && notes.bench.read("clear") == kept, "\(taken)")
         try notes.good(["export", "--force", notes.bench.path("clear")])
         try notes.good(["rm", "1", "2"])
-        for file: String in ["sealed", "clear"] {
+        for file in ["sealed", "clear"] {
             #expect(
                 try notes.good(["import", notes.bench.path(file)]).contains(file == "sealed" ? "took 2" : "took 0"))
         }
         #expect(try notes.good(["show", "1"]) == "Router\n\nadmin\n")
         try notes.bench.write(
             "bad", #"{"results":[{"onionTitle":"AAAA","onionInfo":"AAAA"},{"title":"t","info":"i"}]}"#)
-        let bad: ChildProcess.Outcome = try notes.run(["import", notes.bench.path("bad")])
+        let bad = try notes.run(["import", notes.bench.path("bad")])
         #expect(bad.code == 1 && bad.output.contains("took 1") && bad.errors.contains("note 1 was not taken"))
     }
 
     @Test("deleting removes the notes and the account")
     func delete() throws {
-        let notes: Notes = try .init()
+        let notes = try Notes()
         try notes.good(["new"], input: "t")
         try notes.good(["delete"])
         #expect(try notes.run(["list"]).code == 6)
@@ -120,19 +120,19 @@ struct OnionCommandTests {
         "the view shows notes, accepts typing and locks; then neither password nor notes are in its memory"
     )
     func view() throws {
-        let password: String = "Canary-9f2c-pässwörd"
-        let notes: Notes = try .init(password)
+        let password = "Canary-9f2c-pässwörd"
+        let notes = try Notes(password)
         try notes.good(["new"], input: "Canary title 55\ncanary info 56")
-        var variables: [String: String] = notes.variables
+        var variables = notes.variables
         variables["THICKET_PASSWORD_FILE"] = nil
-        let terminal: PseudoTerminal = try .init(
+        let terminal = try PseudoTerminal(
             [Programs.thicket, "onions", "view", "--old-account"], variables: notes.bench.variables("home", variables))
         try terminal.wait(forShown: "Password (not shown)")
         terminal.type(password + "\r")
         try terminal.wait(forShown: "Canary title 55")
-        let needle: MemoryScan.Needle = .init(password.utf8)
+        let needle = MemoryScan.Needle(password.utf8)
         // Where the system permits the look: a process that refuses it is root's then.
-        let before: [Int]? = MemoryScan.hits(of: [needle], in: terminal.id)
+        let before = MemoryScan.hits(of: [needle], in: terminal.id)
         #expect(before.map { $0[0] > 0 } ?? true)
         terminal.type("\r")
         try terminal.wait(forShown: "canary info 56")
@@ -156,7 +156,7 @@ struct OnionCommandTests {
 
     /// The view, logged in, with its list on the screen.
     private static func view(_ notes: Notes, words: [String] = [], first: String) throws -> PseudoTerminal {
-        let terminal: PseudoTerminal = try .init(
+        let terminal = try PseudoTerminal(
             [Programs.thicket, "onions", "view", "--old-account"] + words,
             variables: notes.bench.variables("home", notes.variables.filter { $0.key != "THICKET_PASSWORD_FILE" }))
         try terminal.wait(forShown: "Password (not shown)")
@@ -174,10 +174,10 @@ struct OnionCommandTests {
     /// it again after a pause, which may be longer than one save waits.
     private static func save(_ terminal: PseudoTerminal, typing text: String, row: String) throws {
         // The end of the message that is shown then; the rest of it may be in several rows.
-        let advice: String = "anew"
+        let advice = "asks again"
         terminal.type(text)
         // A pause is a minute at most, and a save of these waits for 20 s.
-        for _: Int in 0..<10 {
+        for _ in 0..<10 {
             // Any key removes the last answer. Ctrl-B does nothing else.
             terminal.type("\u{2}")
             try terminal.wait(until: "the last answer is gone") { !terminal.screen.shows(advice) }
@@ -194,10 +194,10 @@ struct OnionCommandTests {
         "an unconfirmed save is reported as such; saving again changes the same note and makes no second one"
     )
     func unconfirmed() throws {
-        let notes: Notes = try .init()
+        let notes = try Notes()
         try notes.good(["new"], input: "old")
         // Long enough for a server that answers, short enough to wait for the end of.
-        let terminal: PseudoTerminal = try Self.view(notes, words: ["--timeout", "20s"], first: "1  old")
+        let terminal = try Self.view(notes, words: ["--timeout", "20s"], first: "1  old")
         try notes.bench.stopServer()
         terminal.type("nfresh\u{13}")
         // In plain words, in as many rows as they need.
@@ -227,8 +227,8 @@ struct OnionCommandTests {
 
     @Test("text that the terminal marks as pasted is text in a note, and nothing in the list")
     func pasted() throws {
-        let notes: Notes = try .init()
-        let terminal: PseudoTerminal = try Self.view(notes, first: "no notes yet")
+        let notes = try Notes()
+        let terminal = try Self.view(notes, first: "no notes yet")
         #expect(terminal.screen.marksPastes)
         terminal.type("\u{1B}[200~q\u{1B}[201~n\u{1B}[200~a q\rb\u{1B}[201~")
         try terminal.wait(forShown: "a q b")
@@ -242,8 +242,8 @@ struct OnionCommandTests {
 
     @Test("a terminal that is closed, and SIGTERM, end the view after a last save", arguments: [SIGHUP, SIGTERM])
     func closed(signal: Int32) throws {
-        let notes: Notes = try .init()
-        let terminal: PseudoTerminal = try Self.view(notes, first: "no notes yet")
+        let notes = try Notes()
+        let terminal = try Self.view(notes, first: "no notes yet")
         // Ctrl-A selects all of it: the screen shows that when everything was typed.
         terminal.type("nkept\rto the letter\u{1}")
         try terminal.wait(forShown: "13 selected")

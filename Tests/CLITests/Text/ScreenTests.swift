@@ -9,7 +9,7 @@ struct ScreenTests {
     @Test("JSON is laid out for reading and parses back to the same value, numbers as written")
     func pretty() throws {
         let text: String = #"{"a":[1.50,{"b":[]},[]],"c":{},"d":"x\ny"}"#
-        let shown: String = Pretty.text(try JSONValue(parsing: text))
+        let shown = Pretty.text(try JSONValue(parsing: text))
         #expect(
             shown == """
                 {
@@ -62,9 +62,9 @@ struct ScreenTests {
     @Test("a value is put at a path, and another value in the way is not destroyed")
     func replacing() throws {
         let object: JSONObject = ["a": 1, "o": ["x": "y"]]
-        let inner: FieldPath = try #require(FieldPath("o.z"))
+        let inner = try #require(FieldPath("o.z"))
         #expect(inner.replaced(in: object, by: "new") == ["a": 1, "o": ["x": "y", "z": "new"]])
-        let fresh: FieldPath = try #require(FieldPath("p.q"))
+        let fresh = try #require(FieldPath("p.q"))
         #expect(fresh.replaced(in: object, by: 2) == ["a": 1, "o": ["x": "y"], "p": ["q": 2]])
         let blocked: FieldPath = try #require(FieldPath("a.b"))
         #expect(blocked.replaced(in: object, by: 2) == nil)
@@ -74,10 +74,10 @@ struct ScreenTests {
     func diff() {
         let before: JSONObject = ["gone": 1, "n": 1, "t": "Plant it in spring.", "o": ["x": 1]]
         let after: JSONObject = ["n": 2, "t": "Plant the tree in spring.", "o": ["x": 1, "y": 2], "new": true]
-        let lines: [String] = DiffText.lines(JSONDiff.diff(from: before, to: after), from: before, columns: 80)
+        let lines = DiffText.lines(JSONDiff.diff(from: before, to: after), from: before, columns: 80)
         #expect(lines.contains("- gone") && lines.contains("~ n: 1 → 2") && lines.contains("+ o.y: 2"))
         #expect(lines.contains("+ new: true"))
-        let text: String? = lines.first { $0.hasPrefix("~ t:") }
+        let text = lines.first { $0.hasPrefix("~ t:") }
         #expect(text?.contains("{+") == true && text?.hasSuffix("in spring.") == true, "\(lines)")
     }
 

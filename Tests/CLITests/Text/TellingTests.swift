@@ -12,11 +12,11 @@ struct TellingTests {
 
     @Test("the value that gave way is shown whole, with its place")
     func conflicts() {
-        let value: BucketEvent = .conflict(
+        let value = BucketEvent.conflict(
             ConflictReport(key: "today", path: ["a", "b"], losing: ["t": "lost"], winning: nil))
-        let text: String = #"two edits met at a.b, and this gave way: {"t":"lost"}"#
+        let text = #"two edits met at a.b, and this gave way: {"t":"lost"}"#
         #expect(lines(value) == ["today: " + text, "diary/today: " + text])
-        let deletion: BucketEvent = .conflict(ConflictReport(key: "today", path: [], losing: nil, winning: 1))
+        let deletion = BucketEvent.conflict(ConflictReport(key: "today", path: [], losing: nil, winning: 1))
         #expect(lines(deletion).first == "today: two edits met, and a deletion gave way")
     }
 

@@ -12,11 +12,11 @@ struct ThreeWayMergeTests {
         let mine: JSONObject
         let theirs: JSONObject
         let merged: JSONObject
-        var overridden: [String] = []
+        var overridden = [String]()
         var testDescription: String { name }
     }
 
-    static let cases: [Case] = [
+    static let cases = [
         Case(
             name: "nobody else wrote", base: ["t": "oak"], mine: ["t": "elm"], theirs: ["t": "oak"],
             merged: ["t": "elm"]),
@@ -52,7 +52,7 @@ struct ThreeWayMergeTests {
 
     @Test("both sides are in the result", arguments: cases)
     func table(one: Case) throws {
-        let merge: ThreeWayMerge = try .init(base: one.base, mine: one.mine, theirs: one.theirs)
+        let merge = try ThreeWayMerge(base: one.base, mine: one.mine, theirs: one.theirs)
         #expect(merge.object == one.merged)
         #expect(try JSONDiff.apply(merge.diff, to: one.theirs) == one.merged)
         #expect(merge.overridden == one.overridden)
@@ -61,14 +61,14 @@ struct ThreeWayMergeTests {
 
     @Test("no insertion of either side into a text is lost", arguments: [UInt64(1), 2, 3])
     func insertions(seed: UInt64) throws {
-        var random: SeededRandom = .init(seed: seed)
+        var random = SeededRandom(seed: seed)
         for _ in 0..<300 {
-            let base: String = text(&random, letters: "abc ", count: Int.random(in: 0...40, using: &random))
-            let mine: String = edited(base, letters: "XYZ", &random)
-            let theirs: String = edited(base, letters: "123", &random)
-            let merge: ThreeWayMerge = try .init(
+            let base = text(&random, letters: "abc ", count: Int.random(in: 0...40, using: &random))
+            let mine = edited(base, letters: "XYZ", &random)
+            let theirs = edited(base, letters: "123", &random)
+            let merge = try ThreeWayMerge(
                 base: ["t": .string(base)], mine: ["t": .string(mine)], theirs: ["t": .string(theirs)])
-            let merged: String = try #require(merge.object["t"]?.stringValue)
+            let merged = try #require(merge.object["t"]?.stringValue)
             // Letters that only one side knows are insertions: their sequence must be whole.
             #expect(merged.filter { "XYZ".contains($0) } == mine.filter { "XYZ".contains($0) }, "seed \(seed)")
             #expect(merged.filter { "123".contains($0) } == theirs.filter { "123".contains($0) }, "seed \(seed)")
@@ -82,11 +82,11 @@ struct ThreeWayMergeTests {
     private func edited(_ base: String, letters: String, _ random: inout SeededRandom) -> String {
         var result: [Character] = Array(base)
         for _ in 0..<Int.random(in: 0...4, using: &random) {
-            let place: Int = Int.random(in: 0...result.count, using: &random)
+            let place = Int.random(in: 0...result.count, using: &random)
             if Bool.random(using: &random), place < result.count {
                 result.removeSubrange(place..<min(result.count, place + Int.random(in: 1...5, using: &random)))
             } else {
-                let count: Int = Int.random(in: 1...4, using: &random)
+                let count = Int.random(in: 1...4, using: &random)
                 result.insert(contentsOf: Array(text(&random, letters: letters, count: count)), at: place)
             }
         }

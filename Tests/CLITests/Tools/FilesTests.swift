@@ -7,7 +7,7 @@ import ThicketProcesses
 /// Steps on files that other programs may change at any moment, on the real file system.
 @Suite("Files")
 struct FilesTests {
-    private let folder: TemporaryFolder = .init("files")
+    private let folder = TemporaryFolder("files")
     private func path(_ name: String) -> String { folder.path + "/" + name }
     private func write(_ name: String, _ text: String) throws {
         try Files.replace(path(name), Array(text.utf8), mode: 0o640)
@@ -51,7 +51,7 @@ struct FilesTests {
     }
 
     private func isLink(_ name: String) -> Bool {
-        var status: stat = .init()
+        var status = stat()
         return lstat(path(name), &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
     }
 
@@ -69,7 +69,7 @@ struct FilesTests {
     func mode() throws {
         try write("a", "one")
         #expect(try replace("a", expecting: "one", "two") == .done)
-        var status: stat = .init()
+        var status = stat()
         #expect(stat(path("a"), &status) == 0 && status.st_mode & 0o777 == 0o640)
     }
 
@@ -86,12 +86,12 @@ struct FilesTests {
     @Test("a write by a program that opened the file before is not lost")
     func writers() throws {
         try write("a", "one")
-        let opened: Int32 = open(path("a"), O_WRONLY | O_APPEND | O_CLOEXEC)
+        let opened = open(path("a"), O_WRONLY | O_APPEND | O_CLOEXEC)
         defer { close(opened) }
-        let replaced: Files.Guarded = try Files.replace(
+        let replaced = try Files.replace(
             path("a"), expecting: Array("one".utf8), Array("two".utf8), bytesMax: 100, patience: 20)
         #expect(replaced == .changedMeanwhile)
-        let removed: Files.Guarded = try Files.remove(
+        let removed = try Files.remove(
             path("a"), expecting: Array("one".utf8), bytesMax: 100, patience: 20)
         #expect(removed == .changedMeanwhile)
         #expect(Glibc.write(opened, " more", 5) == 5)

@@ -8,7 +8,7 @@ import ThicketSealed
 @Suite("Sealed objects that were deleted", .nonceWatch)
 struct DeletedObjectsTests {
     @Test("neither an index scan nor a program start reads the deleted objects into memory")
-    func walk() throws {
+    func scan() throws {
         var world: Simulation = try .sealed(1, seed: 21)
         let names: [EntityKey] = try (0..<40).map { try EntityKey("gone\($0)") }
         for name: EntityKey in names { try world.set(0, name, to: ["t": "x"]) }

@@ -246,9 +246,9 @@ struct NewerRulesTests {
 
     /// Another device's program removes the object: this device receives the removal, or only misses the object in the
     /// index.
-    private func remove(_ world: inout Simulation, isHeard: Bool) throws {
+    private func remove(_ world: inout Simulation, isReceived: Bool) throws {
         let connection: Int = try #require(world.clients[0].connection)
-        if !isHeard { disconnect(&world) }
+        if !isReceived { disconnect(&world) }
         let key: String = try world.serverKey(Self.doc)
         world.serve(connection, Array(#"0:c:{"id":"\#(key)","ccid":"removal","o":"-"}"#.utf8))
         #expect(!world.hasOnServer(Self.doc))
@@ -257,11 +257,11 @@ struct NewerRulesTests {
 
     /// The object stays as it is, read-only and unreported, until a newer program knows why; waiting edits are neither
     /// lost nor sent.
-    private func expectKept(_ isHeard: Bool, isDeletion: Bool, hasEdit: Bool) throws {
+    private func expectKept(_ isReceived: Bool, isDeletion: Bool, hasEdit: Bool) throws {
         var (world, _, readable): (Simulation, SealedEntity, SealedEntity) = try stopped(
             seed: 9, isDeletion: isDeletion, hasEdit: hasEdit)
         let mine: JSONObject = try #require(try object(&world))
-        try remove(&world, isHeard: isHeard)
+        try remove(&world, isReceived: isReceived)
         for _ in 0..<2 {
             #expect(try object(&world) == mine && world.alarms.count == 1)
             #expect(!world.hasOnServer(Self.doc))
@@ -290,23 +290,23 @@ struct NewerRulesTests {
     @Test(
         "an unreadable object removed on the server stays, read-only and unreported, until a newer program knows why",
         arguments: [true, false], [true, false])
-    func removed(isHeard: Bool, isDeletion: Bool) throws {
-        try expectKept(isHeard, isDeletion: isDeletion, hasEdit: false)
+    func removed(isReceived: Bool, isDeletion: Bool) throws {
+        try expectKept(isReceived, isDeletion: isDeletion, hasEdit: false)
     }
 
     @Test(
         "waiting edits of an unreadable removed object are kept and not sent", arguments: [true, false], [true, false])
-    func removedBelowEdits(isHeard: Bool, isDeletion: Bool) throws {
-        try expectKept(isHeard, isDeletion: isDeletion, hasEdit: true)
+    func removedBelowEdits(isReceived: Bool, isDeletion: Bool) throws {
+        try expectKept(isReceived, isDeletion: isDeletion, hasEdit: true)
     }
 
     @Test(
         "a removed object whose last state the server has forgotten is reported with a choice",
         arguments: [true, false])
-    func removedAndForgotten(isHeard: Bool) throws {
+    func removedAndForgotten(isReceived: Bool) throws {
         var (world, _, _): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 10)
         let mine: JSONObject? = try object(&world)
-        try remove(&world, isHeard: isHeard)
+        try remove(&world, isReceived: isReceived)
         world.forgetPositions()
         try restart(&world)
         #expect(world.alarms.map(\.kind) == [.unknownRules, .removed] && world.alarms.last?.needsChoice == true)
@@ -339,7 +339,7 @@ struct NewerRulesTests {
         "an old version that the app requests and the server lacks is not an answer to the device's own request")
     func otherAnswer() throws {
         var (world, _, _): (Simulation, SealedEntity, SealedEntity) = try stopped(seed: 13, isDeletion: true)
-        try remove(&world, isHeard: true)
+        try remove(&world, isReceived: true)
         try asking(&world)
         hear("0:e:\(try world.serverKey(Self.doc)).4000\n?", &world)
         world.expectSettled()
@@ -390,7 +390,7 @@ struct NewerRulesTests {
     }
 
     @Test("an object deleted here before it was removed is gone at once, without a report", arguments: [true, false])
-    func removedOnBothSides(isHeard: Bool) throws {
+    func removedOnBothSides(isReceived: Bool) throws {
         var (world, known): (Simulation, SealedEntity) = try device(seed: 11)
         world.cut(0)
         try world.remove(0, try EntityKey(Self.doc))
@@ -398,7 +398,7 @@ struct NewerRulesTests {
         world.expectSettled()
         #expect(world.hasOnServer(Self.doc), "the deletion waits")
         #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 1)
-        try remove(&world, isHeard: isHeard)
+        try remove(&world, isReceived: isReceived)
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
         #expect(try object(&world) == nil && world.alarms.map(\.kind) == [.unknownRules])
         // The key is free again.

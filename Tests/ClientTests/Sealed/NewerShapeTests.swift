@@ -184,12 +184,12 @@ struct NewerShapeTests {
     @Test(
         "a new device reports a newer object as newer, not as clear, and shows it once it is readable",
         arguments: [false, true], [false, true])
-    func newDevice(isHeard: Bool, hasDraft: Bool) throws {
+    func newDevice(hasReader: Bool, hasDraft: Bool) throws {
         let (begun, known): (Simulation, JSONObject) = try device()
         var world: Simulation = begun
         try show(["z": 2, "t": "hello"], &world)
         world.alarms = []
-        let index: Int = try world.addClient(isHeard: isHeard)
+        let index: Int = try world.addClient(hasReader: hasReader)
         // Created here before anything of theirs was known.
         let draft: JSONObject? = hasDraft ? ["n": "draft"] : nil
         if let draft { try world.set(index, try EntityKey(Self.doc), to: draft) }

@@ -97,7 +97,7 @@ struct SealedRepairTests {
         var world: Simulation = try .sealed(1, seed: 2)
         let key: EntityKey = try EntityKey("doc0")
         try rolledBack(&world, key)
-        let other: Int = try world.addClient(isHeard: true)
+        let other: Int = try world.addClient(hasReader: true)
         world.goOnline(other)
         world.expectSettled()
         #expect(try world.object(other, key) != nil)
@@ -113,7 +113,7 @@ struct SealedRepairTests {
         let key: EntityKey = try EntityKey("doc0")
         try rolledBack(&world, key)
         #expect(try world.clients[0].machine.problems(world.bucket) == [key])
-        let other: Int = try world.addClient(isHeard: true)
+        let other: Int = try world.addClient(hasReader: true)
         world.goOnline(other)
         world.expectSettled()
         for _ in 0..<2 {
@@ -199,8 +199,8 @@ struct SealedRepairTests {
     }
 
     /// The server sends a removal, or the index does not list the object any more.
-    private func takeAway(_ world: inout Simulation, _ key: EntityKey, isHeard: Bool) throws {
-        guard isHeard else {
+    private func takeAway(_ world: inout Simulation, _ key: EntityKey, isReceived: Bool) throws {
+        guard isReceived else {
             try lose(&world, key)
             world.cut(0)
             return world.expectSettled()
@@ -214,14 +214,14 @@ struct SealedRepairTests {
     @Test(
         "a draft under the key of an unreadable object is read-only, and is sent once that object is gone",
         arguments: [true, false], [true, false])
-    func draft(isHeard: Bool, hasDraft: Bool) throws {
+    func draft(isReceived: Bool, hasDraft: Bool) throws {
         for (shown, kind): (JSONObject, IntegrityReport.Kind) in [(["t": "clear"], .clear), (["z": 2], .unknownRules)] {
-            try expectSent(hasDraft: hasDraft, behind: shown, kind, isHeard: isHeard)
+            try expectSent(hasDraft: hasDraft, behind: shown, kind, isReceived: isReceived)
         }
     }
 
     private func expectSent(
-        hasDraft: Bool, behind shown: JSONObject, _ kind: IntegrityReport.Kind, isHeard: Bool
+        hasDraft: Bool, behind shown: JSONObject, _ kind: IntegrityReport.Kind, isReceived: Bool
     ) throws {
         var world: Simulation = try Simulation(clients: 1, seed: 2, isSealed: true)
         let key: EntityKey = try EntityKey("doc0")
@@ -240,7 +240,7 @@ struct SealedRepairTests {
             world.expectSettled()
             #expect(world.server.buckets["notes"]?.entities[wire]?.object == shown, "nothing went over it")
         }
-        try takeAway(&world, key, isHeard: isHeard)
+        try takeAway(&world, key, isReceived: isReceived)
         #expect(try world.clients[0].machine.problem(world.bucket, key) == nil)
         #expect(try world.truth()["doc0"]?.object == (hasDraft ? ["t": "draft"] : nil))
         try world.set(0, key, to: ["t": "after"])

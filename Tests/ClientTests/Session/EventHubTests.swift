@@ -22,8 +22,8 @@ struct EventHubTests {
         let (stream, continuation) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingOldest(1))
         hub.add(continuation)
         for number: Int in 1...3 {
-            let isHeard: Bool = hub.yield(number)
-            #expect(isHeard == (number == 1))
+            let isEnqueued: Bool = hub.yield(number)
+            #expect(isEnqueued == (number == 1))
         }
         #expect(hub.hasOverrun && !hub.canOffer)
         var iterator: AsyncStream<Int>.Iterator = stream.makeAsyncIterator()
@@ -40,8 +40,8 @@ struct EventHubTests {
         hub.add(first)
         hub.add(second)
         for number: Int in 1...3 {
-            let isHeard: Bool = hub.yield(number)
-            #expect(isHeard)
+            let isEnqueued: Bool = hub.yield(number)
+            #expect(isEnqueued)
         }
         second.finish()
         let isHeardByTheSlow: Bool = hub.yield(4)
@@ -61,22 +61,22 @@ struct EventHubTests {
         let (stream, continuation) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingOldest(1))
         hub.add(continuation)
         for number: Int in 1...2 { hub.yield(number) }
-        var isTaken: Bool = hub.offer(2)
-        #expect(!isTaken, "it does not know yet that it missed something")
+        var isEnqueued: Bool = hub.offer(2)
+        #expect(!isEnqueued, "it does not know yet that it missed something")
         var iterator: AsyncStream<Int>.Iterator = stream.makeAsyncIterator()
         #expect(await iterator.next() == 1)
         hub.reportMissed()
         for _ in 0..<3 {
-            isTaken = hub.offer(2)
-            #expect(!isTaken, "the only place is taken by the word of what was missed")
+            isEnqueued = hub.offer(2)
+            #expect(!isEnqueued, "the only place is taken by the word of what was missed")
         }
         #expect(!hub.hasOverrun && hub.canOffer)
         #expect(await iterator.next() == -1)
-        isTaken = hub.offer(2)
-        #expect(isTaken)
+        isEnqueued = hub.offer(2)
+        #expect(isEnqueued)
         #expect(await iterator.next() == 2)
         continuation.finish()
-        isTaken = hub.offer(3)
-        #expect(!isTaken && hub.isEmpty)
+        isEnqueued = hub.offer(3)
+        #expect(!isEnqueued && hub.isEmpty)
     }
 }

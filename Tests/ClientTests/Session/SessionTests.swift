@@ -270,7 +270,7 @@ struct SessionTests {
     }
 
     @Test(
-        "an invalid key is refused with invalidName", arguments: ["", "a b", "a/b", String(repeating: "k", count: 257)],
+        "an invalid key is refused: invalidName", arguments: ["", "a b", "a/b", String(repeating: "k", count: 257)],
         BucketKind.allCases)
     func names(key: String, kind: BucketKind) async throws {
         let session: Session = try await server.session(startsOnline: false)

@@ -61,7 +61,7 @@ struct LocalStoreTests {
         edits.later = .remove
         edits.held = Ghost(version: 12, object: value)
         (edits.wanted, edits.refusal, edits.attempts, edits.sendsWhole) = (13, 413, 2, true)
-        return EntityRecord(ghost: Ghost(version: 7, object: value), edits: edits, isLive: true, walk: 3)
+        return EntityRecord(ghost: Ghost(version: 7, object: value), edits: edits, isLive: true, scanID: 3)
     }
 
     @Test(
@@ -81,7 +81,7 @@ struct LocalStoreTests {
         let all: EntityParts = [.ghost, .edits, .marks]
         try test.commit(
             [("aaa", edited, all), ("bbb", blocked, all), ("ccc", deleted, all)],
-            bucket: BucketRecord(name: test.bucket, walksStarted: 1, isSealed: true))
+            bucket: BucketRecord(name: test.bucket, scansStarted: 1, isSealed: true))
         for _: Int in 0..<2 {
             #expect(try test.store.buckets().map(\.isSealed) == [true])
             #expect(try test.store.entity(test.address("aaa")) == edited)
@@ -104,11 +104,11 @@ struct LocalStoreTests {
         let page: JSONDocument = try JSONDocument(parsing: Array(" [{\"z\":1.0,\n \"a\":\"é\"}]".utf8))
         let bodies: [JSONFragment] = page.root.elements.map(JSONFragment.node) + [.value(["n": 2])]
         var batch: LocalBatch = LocalBatch()
-        batch.buckets = [BucketRecord(name: test.bucket, walksStarted: 1)]
+        batch.buckets = [BucketRecord(name: test.bucket, scansStarted: 1)]
         for (key, body): (String, JSONFragment) in zip(["a", "b"], bodies) {
-            batch.arrivals.append(NewObject(try test.address(key), version: 7, walk: 3, body: body))
+            batch.arrivals.append(NewObject(try test.address(key), version: 7, scanID: 3, body: body))
         }
-        let other: EntityRecord = EntityRecord(ghost: Ghost(version: 1, object: ["c": 1]), isLive: true, walk: 3)
+        let other: EntityRecord = EntityRecord(ghost: Ghost(version: 1, object: ["c": 1]), isLive: true, scanID: 3)
         batch.entities = [EntityWrite(try test.address("c"), other, [.ghost, .marks])]
         try test.store.commit(batch)
         for _: Int in 0..<2 {
@@ -151,7 +151,7 @@ struct LocalStoreTests {
         try test.commit([("b", kept, [.ghost, .marks])], bucket: BucketRecord(name: test.bucket))
         var batch: LocalBatch = LocalBatch()
         for key: String in ["a", "b"] {
-            batch.arrivals.append(NewObject(try test.address(key), version: 7, walk: 3, body: .value([:])))
+            batch.arrivals.append(NewObject(try test.address(key), version: 7, scanID: 3, body: .value([:])))
         }
         #expect(throws: ClientError.self) { try test.store.commit(batch) }
         #expect(try test.store.entity(test.address("a")) == nil)
@@ -162,12 +162,12 @@ struct LocalStoreTests {
     func roundTrip(kind: StoreKind) throws {
         let test: StoreUnderTest = try StoreUnderTest(kind)
         var record: BucketRecord = BucketRecord(
-            name: test.bucket, changeVersion: try ChangeVersion("cv1"), walksStarted: 4)
-        record.walk = IndexScan(id: 4)
-        record.walk?.mark = "m"
-        record.walk?.current = try ChangeVersion("cv2")
-        record.walk?.objectsRead = 10
-        record.walk?.objectsTotal = 20
+            name: test.bucket, changeVersion: try ChangeVersion("cv1"), scansStarted: 4)
+        record.indexScan = IndexScan(id: 4)
+        record.indexScan?.mark = "m"
+        record.indexScan?.current = try ChangeVersion("cv2")
+        record.indexScan?.objectsRead = 10
+        record.indexScan?.objectsTotal = 20
         let full: EntityRecord = try rich()
         let removed: EntityRecord = EntityRecord(ghost: Ghost(version: 3, object: nil))
         try test.commit([("a", full, [.ghost, .edits, .marks]), ("gone", removed, [.ghost])], bucket: record)
@@ -191,7 +191,7 @@ struct LocalStoreTests {
         other.edits = EditState()
         try test.commit([("a", other, [.edits])])
         #expect(try test.store.entity(test.address("a")) == other)
-        other.walk = 8
+        other.scanID = 8
         other.isLive = false
         try test.commit([("a", other, [.marks])])
         #expect(try test.store.entity(test.address("a")) == other)
@@ -234,12 +234,12 @@ struct LocalStoreTests {
     @Test("keys are listed by their state, in byte order", arguments: StoreKind.allCases)
     func lists(kind: StoreKind) throws {
         let test: StoreUnderTest = try StoreUnderTest(kind)
-        let there: EntityRecord = EntityRecord(ghost: Ghost(version: 2, object: JSONObject()), isLive: true, walk: 1)
+        let there: EntityRecord = EntityRecord(ghost: Ghost(version: 2, object: JSONObject()), isLive: true, scanID: 1)
         var edited: EntityRecord = EntityRecord(isLive: true)
         edited.edits.later = .modify(ObjectDiff())
         var wanting: EntityRecord = there
         wanting.edits.wanted = 5
-        wanting.walk = 2
+        wanting.scanID = 2
         let all: EntityParts = [.ghost, .edits, .marks]
         try test.commit(
             [
@@ -255,7 +255,7 @@ struct LocalStoreTests {
             EditedKey(key: try EntityKey("c"), hasEdits: false, isRefused: false, isStale: true),
         ]
         #expect(try store.edited(test.bucket) == expected)
-        #expect(try store.keysUnseen(test.bucket, walk: 2).map(\.text) == ["B", "b"])
+        #expect(try store.keysUnseen(test.bucket, scanID: 2).map(\.text) == ["B", "b"])
         let versions: [(key: EntityKey, version: Version)] = try store.versions(test.bucket, limit: 2)
         #expect(versions.map(\.key.text) == ["B", "b"])
         #expect(versions.map(\.version) == [2, 2])

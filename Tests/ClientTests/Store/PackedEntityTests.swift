@@ -113,7 +113,8 @@ struct PackedEntityTests {
         let packed: [UInt8] = try #require(PackedEntity.pack(object))
         batch.arrivals = [
             NewObject(
-                try address("arrived"), version: 3, walk: 0, body: .value(.object(object)), packed: packed, name: "too")
+                try address("arrived"), version: 3, scanID: 0, body: .value(.object(object)), packed: packed,
+                name: "too")
         ]
         try store.commit(batch)
         for key: String in ["sealed", "open", "arrived"] {

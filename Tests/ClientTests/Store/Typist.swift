@@ -73,7 +73,7 @@ final class Typist {
             record.isLive = false
             return EntityWrite(address, record, [.ghost, .marks])
         default:
-            record.walk += 1
+            record.scanID += 1
             return edits.hasEdits ? EntityWrite(address, record, .marks) : try follow()
         }
     }

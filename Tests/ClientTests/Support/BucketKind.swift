@@ -5,9 +5,9 @@ import ThicketSealed
 
 /// Tests of buckets run twice: an app's calls, and a machine's messages, are the same in both kinds. This holds for
 /// `SessionTests`, `RealServerTests`, `SyncMachineRandomTests` and the simulation, and for the suites that write the
-/// wire by hand (`SyncMachineTests`, `SyncMachineTroubleTests`, `LinkTests`, `CatchUpTests`, `WalkTests`, `StepsTests`,
-/// `TokenEndTests`, `FailingStoreTests`): they write that of an open bucket, and `SealedScript` translates between them
-/// and the machine of a sealed one. Where the kinds differ, a test says so by kind; the few that have no meaning in a
+/// wire by hand (`SyncMachineTests`, `SyncMachineTroubleTests`, `LinkTests`, `CatchUpTests`, `IndexScanTests`,
+/// `StepsTests`, `TokenEndTests`, `FailingStoreTests`): they write that of an open bucket, and `SealedScript` translates
+/// between them and the machine of a sealed one. Where the kinds differ, a test says so by kind; the few that have no meaning in a
 /// sealed bucket say why above their title ("Open only").
 ///
 /// Not run on sealed buckets are the tests of transports, stores, accounts and programs, to which objects are bytes;

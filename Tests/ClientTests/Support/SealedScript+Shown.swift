@@ -45,7 +45,7 @@ extension ServedObject {
         case .creation(let text): try receive(creation: text, at: version)
         case .operation(let sealed), .tombstone(let sealed):
             let verdict: SealedLog.Verdict = try receive(operation: sealed, on: newest, at: version)
-            #expect(verdict.isTaken, "\(verdict)")
+            #expect(verdict.isAppended, "\(verdict)")
         case .removal: remove(at: version)
         }
     }

@@ -161,7 +161,7 @@ final class SealedScript {
             guard script.operation == .modify else {
                 let verdict: SealedLog.Verdict = try object.write(
                     nil, by: others, on: source, at: script.ev, id: id, &random)
-                #expect(verdict.isTaken)
+                #expect(verdict.isAppended)
                 let tombstone: AppliedChange = try Self.tombstone(wire, object, source)
                 object.remove(at: script.ev)
                 wire.ccids = [Hex.encode(random.bytes(16))]
@@ -186,7 +186,7 @@ final class SealedScript {
             }
             let verdict: SealedLog.Verdict = try object.write(
                 diff, by: others, on: base, at: script.ev, id: id, &random)
-            #expect(verdict.isTaken && object.states[script.ev]?.object == next, "\(verdict)")
+            #expect(verdict.isAppended && object.states[script.ev]?.object == next, "\(verdict)")
             wire.diff = .value(SealedEntity.insertion(object.states[script.ev]?.entity?.tail.first ?? "").json)
             return [wire]
         }

@@ -10,7 +10,7 @@ struct Simulation {
         var machine: SyncMachine
         let store: MemoryLocalStore
         /// A reader follows the events; otherwise events of objects are not made.
-        let isHeard: Bool
+        let hasReader: Bool
         /// nil: not connected.
         var connection: Int?
         var isConnecting: Bool = false
@@ -50,20 +50,20 @@ struct Simulation {
         if isSealed { server.sealedBuckets = ["notes"] }
         server.partChanges = seed % 2 == 0 ? .max : 2
         bucket = try BucketName("notes")
-        for index: Int in 0..<count { try addClient(seed: seed &* 31 &+ UInt64(index), isHeard: index % 2 == 0) }
+        for index: Int in 0..<count { try addClient(seed: seed &* 31 &+ UInt64(index), hasReader: index % 2 == 0) }
     }
 
-    private mutating func addClient(seed: UInt64, isHeard: Bool) throws {
+    private mutating func addClient(seed: UInt64, hasReader: Bool) throws {
         let store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true)
-        let machine: SyncMachine = try Self.machine(store, seed, isHeard: isHeard)
-        clients.append(Client(machine: machine, store: store, isHeard: isHeard))
+        let machine: SyncMachine = try Self.machine(store, seed, hasReader: hasReader)
+        clients.append(Client(machine: machine, store: store, hasReader: hasReader))
         _ = try clients[clients.count - 1].machine.open(bucket, keys: keys, now: now)
     }
 
     /// A device with an empty store.
     /// - Returns: its index.
-    mutating func addClient(isHeard: Bool) throws -> Int {
-        try addClient(seed: random.next(), isHeard: isHeard)
+    mutating func addClient(hasReader: Bool) throws -> Int {
+        try addClient(seed: random.next(), hasReader: hasReader)
         return clients.count - 1
     }
 
@@ -99,12 +99,12 @@ struct Simulation {
     }
 
     private static func machine(
-        _ store: MemoryLocalStore, _ seed: UInt64, isHeard: Bool
+        _ store: MemoryLocalStore, _ seed: UInt64, hasReader: Bool
     ) throws -> SyncMachine {
         let options: SyncOptions = SyncOptions(app: try AppID("app"), token: "token")
         var machine: SyncMachine = try SyncMachine(
             options: options, store: store, random: SeededRandom(seed: seed))
-        machine.heardBuckets = isHeard ? nil : []
+        machine.bucketsWithReaders = hasReader ? nil : []
         return machine
     }
 
@@ -225,7 +225,7 @@ struct Simulation {
         drop(index)
         clients[index].store.failsNextCommit = false
         clients[index].machine = try Self.machine(
-            clients[index].store, random.next(), isHeard: clients[index].isHeard)
+            clients[index].store, random.next(), hasReader: clients[index].hasReader)
         if let keys { _ = try clients[index].machine.open(bucket, keys: keys, now: now) }
         resync(index)
     }

@@ -132,7 +132,7 @@ struct CatchUpTests {
     }
 
     @Test("a pause after 503 that ends during an index scan requests no second page", arguments: BucketKind.allCases)
-    func pauseAndWalk(kind: BucketKind) throws {
+    func pauseAndScan(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"n":1}"#), ("b", 1, #"{"n":1}"#)])
         let first: String = try #require(try talk.set("a", #"{"n":2}"#).first)

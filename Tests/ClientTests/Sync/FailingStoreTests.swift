@@ -42,8 +42,8 @@ private final class FlakyStore: LocalStore {
         try check()
         return kept.keysHeld(bucket)
     }
-    func keysUnseen(_ bucket: BucketName, walk: Int64) throws(ClientError) -> [EntityKey] {
-        kept.keysUnseen(bucket, walk: walk)
+    func keysUnseen(_ bucket: BucketName, scanID: Int64) throws(ClientError) -> [EntityKey] {
+        kept.keysUnseen(bucket, scanID: scanID)
     }
     func versions(_ bucket: BucketName, limit: Int) throws(ClientError) -> [(key: EntityKey, version: Version)] {
         kept.versions(bucket, limit: limit)

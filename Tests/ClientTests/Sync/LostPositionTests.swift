@@ -117,7 +117,7 @@ struct LostPositionTests {
         "another bucket's state of an object wins, and the replaced one is reported, also after a restart")
     func told() throws {
         var talk = try live()
-        talk.machine.heardBuckets = []
+        talk.machine.bucketsWithReaders = []
         _ = again(&talk, store: "two")
         // An equal version proves nothing.
         _ = talk.hear(index(#"{"id":"a","v":3,"d":{"t":"older"}},{"id":"b","v":7,"d":{"t":"b"}}"#))

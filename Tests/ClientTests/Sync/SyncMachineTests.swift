@@ -47,7 +47,7 @@ struct OpeningTests {
     }
 
     @Test("an index scan that was cut continues where it was, also after a restart", arguments: BucketKind.allCases)
-    func resumedWalk(kind: BucketKind) throws {
+    func resumedScan(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind)
         _ = talk.connect()
         _ = talk.hear(

@@ -60,7 +60,7 @@ struct ChannelTokenTests {
     @Test(
         "an index scan continues with its last page; a requested object is requested again",
         arguments: BucketKind.allCases)
-    func walking(kind: BucketKind) throws {
+    func scanning(kind: BucketKind) throws {
         var talk: Transcript = try Transcript(kind, renewsToken: true)
         _ = talk.connect()
         #expect(

@@ -179,7 +179,7 @@ struct TwoRestoresTests {
     }
 
     @Test("a removal made during an index scan replaces the refused change, and names its version")
-    func removedDuringWalk() throws {
+    func removedDuringScan() throws {
         var (talk, first): (Transcript, String) = try sent()
         #expect(talk.hear(refusal(405, ccid(first))) == ["0:i:1:::1000"])
         #expect(try talk.remove("a").isEmpty)

@@ -12,17 +12,17 @@ struct SendBufferTests {
         private(set) var taken: [UInt8] = []
         private(set) var refusals: Int = 0
         private(set) var moved: Int = 0
-        private var owed: (place: UnsafeRawPointer?, bytes: [UInt8])?
+        private var unaccepted: (place: UnsafeRawPointer?, bytes: [UInt8])?
         private var random: SeededRandom
 
         init(seed: UInt64) { random = SeededRandom(seed: seed) }
 
-        mutating func offer(_ bytes: UnsafeRawBufferPointer) -> SendBuffer.Taken {
-            if let owed, owed.place != bytes.baseAddress || owed.bytes != Array(bytes) { moved += 1 }
-            owed = nil
+        mutating func offer(_ bytes: UnsafeRawBufferPointer) -> SendBuffer.Accepted {
+            if let unaccepted, unaccepted.place != bytes.baseAddress || unaccepted.bytes != Array(bytes) { moved += 1 }
+            unaccepted = nil
             guard Int.random(in: 0..<3, using: &random) > 0 else {
                 refusals += 1
-                owed = (bytes.baseAddress, Array(bytes))
+                unaccepted = (bytes.baseAddress, Array(bytes))
                 return .nothing
             }
             let count: Int = Int.random(in: 1...bytes.count, using: &random)

@@ -7,16 +7,16 @@ import ThicketNonces
 struct DerivedOpenerTests {
     /// A text sealed under the key that HKDF derives from a root.
     private struct Sealed {
-        let root: SecureBytes = .random(32)
+        let root = SecureBytes.random(32)
         let info: [UInt8]
-        let nonce: AEADNonce = .random()
+        let nonce = AEADNonce.random()
         let data: [UInt8]
         let clear: [UInt8]
         let bytes: [UInt8]
 
         init(_ suite: AEADSuite, _ clear: [UInt8], info: [UInt8] = [1, 2, 3], data: [UInt8] = [4, 5]) throws {
             (self.info, self.data, self.clear) = (info, data, clear)
-            let key: SecureBytes = try HKDF.expand(.sha256, key: root, info: info)
+            let key = try HKDF.expand(.sha256, key: root, info: info)
             bytes = try AEAD(suite, key: key).seal(clear, nonce: nonce, data: data)
         }
     }
@@ -25,8 +25,8 @@ struct DerivedOpenerTests {
     private func open(
         _ opener: DerivedOpener, _ bytes: [UInt8], info: [UInt8], nonce: [UInt8], data: [UInt8]
     ) -> (isOpen: Bool, room: [UInt8]) {
-        var room: [UInt8] = .init(repeating: 9, count: max(0, bytes.count - AEADSuite.tagBytes))
-        let isOpen: Bool = room.withUnsafeMutableBytes { room in
+        var room = [UInt8](repeating: 9, count: max(0, bytes.count - AEADSuite.tagBytes))
+        let isOpen = room.withUnsafeMutableBytes { room in
             bytes.withUnsafeBytes { bytes in
                 nonce.withUnsafeBytes { nonce in
                     data.withUnsafeBytes {
@@ -40,17 +40,17 @@ struct DerivedOpenerTests {
 
     @Test("an opener opens what HKDF's key has sealed, key after key, also after one that did not open")
     func opens() throws {
-        for suite: AEADSuite in AEADSuite.allCases {
-            for count: Int in [0, 1, 15, 16, 17, 1_000] {
-                let sealed: Sealed = try .init(suite, RandomBytes.make(count))
-                let opener: DerivedOpener = .init(suite, root: sealed.root)
-                let key: SecureBytes = try HKDF.expand(.sha256, key: sealed.root, info: [7])
-                let second: [UInt8] = try AEAD(suite, key: key).seal([8, 8], nonce: sealed.nonce, data: [])
+        for suite in AEADSuite.allCases {
+            for count in [0, 1, 15, 16, 17, 1_000] {
+                let sealed = try Sealed(suite, RandomBytes.make(count))
+                let opener = DerivedOpener(suite, root: sealed.root)
+                let key = try HKDF.expand(.sha256, key: sealed.root, info: [7])
+                let second = try AEAD(suite, key: key).seal([8, 8], nonce: sealed.nonce, data: [])
                 for _ in 0..<2 {
-                    let first: (isOpen: Bool, room: [UInt8]) = open(
+                    let first = open(
                         opener, sealed.bytes, info: sealed.info, nonce: sealed.nonce.octets, data: sealed.data)
                     #expect(first.isOpen && first.room == sealed.clear)
-                    let other: (isOpen: Bool, room: [UInt8]) = open(
+                    let other = open(
                         opener, second, info: [7], nonce: sealed.nonce.octets, data: [])
                     #expect(other.isOpen && other.room == [8, 8])
                     #expect(!open(opener, second, info: [6], nonce: sealed.nonce.octets, data: []).isOpen)
@@ -61,23 +61,23 @@ struct DerivedOpenerTests {
 
     @Test("every bit counts, and so do info, nonce, data, length and root; a refusal leaves nothing in the room")
     func bits() throws {
-        let sealed: Sealed = try .init(.aes256GCM, Array("the key".utf8))
-        let opener: DerivedOpener = .init(.aes256GCM, root: sealed.root)
+        let sealed = try Sealed(.aes256GCM, Array("the key".utf8))
+        let opener = DerivedOpener(.aes256GCM, root: sealed.root)
         func expectFailure(
             _ what: String, _ opener: DerivedOpener, _ bytes: [UInt8], info: [UInt8]? = nil, nonce: [UInt8]? = nil,
             data: [UInt8]? = nil
         ) {
-            let found: (isOpen: Bool, room: [UInt8]) = open(
+            let found = open(
                 opener, bytes, info: info ?? sealed.info, nonce: nonce ?? sealed.nonce.octets,
                 data: data ?? sealed.data)
             #expect(!found.isOpen && found.room.allSatisfy { $0 == 0 }, "\(what)")
         }
-        for bit: Int in 0..<(sealed.bytes.count * 8) {
-            var flipped: [UInt8] = sealed.bytes
+        for bit in 0..<(sealed.bytes.count * 8) {
+            var flipped = sealed.bytes
             flipped[bit / 8] ^= 1 << UInt8(bit % 8)
             expectFailure("bit \(bit)", opener, flipped)
         }
-        for count: Int in 0..<sealed.bytes.count {
+        for count in 0..<sealed.bytes.count {
             expectFailure("\(count) bytes", opener, Array(sealed.bytes.prefix(count)))
         }
         expectFailure("one byte more", opener, sealed.bytes + [0])

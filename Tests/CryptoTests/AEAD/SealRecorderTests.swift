@@ -6,13 +6,13 @@ import ThicketCrypto
 struct SealRecorderTests {
     @Test("two texts under one key and one nonce are detected, in whatever object the key is")
     func seen() throws {
-        let recorder: SealRecorder = .init()
+        let recorder = SealRecorder()
         try SealRecorder.$current.withValue(recorder) {
-            let secret: SecureBytes = .random(32)
-            let (first, second): (AEAD, AEAD) = (
+            let secret = SecureBytes.random(32)
+            let (first, second) = (
                 try AEAD(.aes256GCM, key: secret), try AEAD(.aes256GCM, key: secret)
             )
-            let nonce: AEADNonce = .random()
+            let nonce = AEADNonce.random()
             _ = first.seal([1], nonce: nonce, data: [])
             _ = second.seal([1], nonce: nonce, data: [])
             #expect(recorder.reuses.isEmpty)
@@ -26,7 +26,7 @@ struct SealRecorderTests {
 
     @Test("seals under another key, another nonce or another suite are not reported")
     func unseen() throws {
-        let recorder: SealRecorder = .init()
+        let recorder = SealRecorder()
         try SealRecorder.$current.withValue(recorder) {
             let (secret, nonce): (SecureBytes, AEADNonce) = (.random(32), .random())
             _ = try AEAD(.aes256GCM, key: secret).seal([1], nonce: nonce, data: [])

@@ -13,19 +13,19 @@ struct ContentTests {
 
     @Test("a stream of length 0 is one tag, which opens, and which no other length has", arguments: AEADSuite.allCases)
     func nothing(suite: AEADSuite) throws {
-        let key: ContentKey = try Self.key(suite)
-        let sealed: [UInt8] = try ContentSealer.seal([], key)
+        let key = try Self.key(suite)
+        let sealed = try ContentSealer.seal([], key)
         #expect(sealed.count == 16)
         #expect(try ContentOpener.open(sealed, key, length: 0) == [])
-        var changed: [UInt8] = sealed
+        var changed = sealed
         changed[3] ^= 1
         expectFailure("a flipped bit of nothing") { _ = try ContentOpener.open(changed, key, length: 0) }
         expectFailure("no bytes at all") { _ = try ContentOpener.open([], key, length: 0) }
-        let stored: StoredContent = .init(changed)
-        let opener: ContentOpener = try ContentOpener(key, length: 0, storedLength: 16)
+        let stored = StoredContent(changed)
+        let opener = try ContentOpener(key, length: 0, storedLength: 16)
         expectFailure("an empty range of what is not empty by right") { _ = try stored.read(0..<0, opener) }
 
-        var sealer: ContentSealer = try ContentSealer(key, length: 0)
+        var sealer = try ContentSealer(key, length: 0)
         var streamed: [UInt8] = []
         try [UInt8]().withUnsafeBytes { try sealer.seal($0) { streamed += $0 } }
         try sealer.finish { streamed += $0 }
@@ -34,15 +34,15 @@ struct ContentTests {
 
     @Test("the sealed bytes do not depend on the pieces in which a stream comes")
     func pieces() throws {
-        var random: SeededRandom = .init(seed: 33)
-        for count: Int in [1, 65_535, 65_536, 65_537, 131_072, 150_000] {
-            let (key, plain): (ContentKey, [UInt8]) = (try Self.key(), Self.bytes(count))
-            let whole: [UInt8] = try ContentSealer.seal(plain, key)
-            for sizes: ClosedRange<Int> in [1...3_000, 65_536...65_536, 1...200_000] {
+        var random = SeededRandom(seed: 33)
+        for count in [1, 65_535, 65_536, 65_537, 131_072, 150_000] {
+            let (key, plain) = (try Self.key(), Self.bytes(count))
+            let whole = try ContentSealer.seal(plain, key)
+            for sizes in [1...3_000, 65_536...65_536, 1...200_000] {
                 var sealer: ContentSealer = try ContentSealer(key, length: UInt64(count))
                 var (streamed, rest): ([UInt8], ArraySlice<UInt8>) = ([], plain[...])
                 while !rest.isEmpty {
-                    let piece: [UInt8] = Array(rest.prefix(Int.random(in: sizes, using: &random)))
+                    let piece = Array(rest.prefix(Int.random(in: sizes, using: &random)))
                     rest = rest.dropFirst(piece.count)
                     try piece.withUnsafeBytes { try sealer.seal($0) { streamed += $0 } }
                 }
@@ -55,32 +55,32 @@ struct ContentTests {
 
     @Test("a range is read from its own chunks only")
     func ranges() throws {
-        let (key, plain): (ContentKey, [UInt8]) = (try Self.key(.chaCha20Poly1305), Self.bytes(200_000))
-        var sealed: [UInt8] = try ContentSealer.seal(plain, key)
+        let (key, plain) = (try Self.key(.chaCha20Poly1305), Self.bytes(200_000))
+        var sealed = try ContentSealer.seal(plain, key)
         // The first chunk is damaged; ranges that do not need it are not affected.
         sealed[100] ^= 1
-        let opener: ContentOpener = try ContentOpener(key, length: 200_000, storedLength: UInt64(sealed.count))
-        for range: Range<Int> in [
+        let opener = try ContentOpener(key, length: 200_000, storedLength: UInt64(sealed.count))
+        for range in [
             65_536..<65_537, 70_000..<140_000, 199_999..<200_000, 131_072..<131_072, 65_536..<200_000,
         ] {
-            let stored: StoredContent = .init(sealed)
+            let stored = StoredContent(sealed)
             #expect(try stored.read(range, opener) == Array(plain[range]))
-            let fetched: Range<UInt64> = try #require(
+            let fetched = try #require(
                 opener.layout.sealedRange(holding: UInt64(range.lowerBound)..<UInt64(range.upperBound)))
             #expect(stored.bytesRead == fetched.count)
         }
-        let stored: StoredContent = .init(sealed)
+        let stored = StoredContent(sealed)
         expectFailure("the damaged chunk") { _ = try stored.read(65_000..<66_000, opener) }
         #expect(throws: CryptoError.outOfBounds(.count)) { try stored.read(0..<200_001, opener) }
     }
 
     @Test("genuine chunks before a damaged one are returned, and nothing of it or after it")
     func prefix() throws {
-        let (key, plain): (ContentKey, [UInt8]) = (try Self.key(), Self.bytes(200_000))
-        var sealed: [UInt8] = try ContentSealer.seal(plain, key)
+        let (key, plain) = (try Self.key(), Self.bytes(200_000))
+        var sealed = try ContentSealer.seal(plain, key)
         sealed[2 * ContentLayout.sealedChunkBytes - 1] ^= 1
-        let opener: ContentOpener = try ContentOpener(key, length: 200_000, storedLength: UInt64(sealed.count))
-        var clear: [UInt8] = []
+        let opener = try ContentOpener(key, length: 200_000, storedLength: UInt64(sealed.count))
+        var clear = [UInt8]()
         #expect(throws: CryptoError.openingFailed) {
             try opener.read(
                 0..<200_000,
@@ -95,8 +95,8 @@ struct ContentTests {
 
     @Test("a source that has fewer bytes than it said counts as damage")
     func short() throws {
-        let key: ContentKey = try Self.key()
-        let opener: ContentOpener = try ContentOpener(key, length: 10, storedLength: 26)
+        let key = try Self.key()
+        let opener = try ContentOpener(key, length: 10, storedLength: 26)
         expectFailure("a short source") {
             try opener.read(0..<10, from: { _, room in room.count - 1 }) { _ in Issue.record("clear text came out") }
         }
@@ -104,14 +104,14 @@ struct ContentTests {
 
     @Test("T5: every flipped bit of a short stream is refused", arguments: AEADSuite.allCases)
     func everyBit(suite: AEADSuite) throws {
-        let key: ContentKey = try Self.key(suite)
+        let key = try Self.key(suite)
         let sealed: [UInt8] = try ContentSealer.seal(Self.bytes(65), key)
-        for bit: Int in 0..<sealed.count * 8 {
-            var changed: [UInt8] = sealed
+        for bit in 0..<sealed.count * 8 {
+            var changed = sealed
             changed[bit / 8] ^= 1 << UInt8(bit % 8)
             expectFailure("bit \(bit)") { _ = try ContentOpener.open(changed, key, length: 65) }
         }
-        for count: Int in 0..<sealed.count {
+        for count in 0..<sealed.count {
             expectFailure("cut to \(count)") {
                 _ = try ContentOpener.open(Array(sealed.prefix(count)), key, length: 65)
             }
@@ -120,14 +120,14 @@ struct ContentTests {
 
     @Test("more bytes than the length are refused before any is sealed, fewer bytes at the end")
     func wrongLength() throws {
-        let (key, plain): (ContentKey, [UInt8]) = (try Self.key(), Self.bytes(65_537))
-        let refused: CryptoError? = Self.failure {
-            var sealer: ContentSealer = try ContentSealer(key, length: 65_536)
+        let (key, plain) = (try Self.key(), Self.bytes(65_537))
+        let refused = Self.failure {
+            var sealer = try ContentSealer(key, length: 65_536)
             try plain.withUnsafeBytes { try sealer.seal($0) { _ in Issue.record("a chunk came out") } }
         }
         #expect(refused == .outOfBounds(.count))
-        let early: CryptoError? = Self.failure {
-            var sealer: ContentSealer = try ContentSealer(key, length: 65_538)
+        let early = Self.failure {
+            var sealer = try ContentSealer(key, length: 65_538)
             try plain.withUnsafeBytes { try sealer.seal($0) { _ in } }
             try sealer.finish { _ in Issue.record("a chunk came out") }
         }
@@ -143,7 +143,7 @@ struct ContentTests {
 
     @Test("lengths up to 2^32 − 1 chunks have a layout, and no others")
     func layout() throws {
-        let most: ContentLayout = try ContentLayout(length: ContentLayout.lengthMax)
+        let most = try ContentLayout(length: ContentLayout.lengthMax)
         #expect(most.chunks == 0xFFFF_FFFF && most.sealedLength == 0xFFFF_FFFF * 65_552)
         #expect(throws: CryptoError.outOfBounds(.count)) { try ContentLayout(length: ContentLayout.lengthMax + 1) }
         #expect(throws: CryptoError.outOfBounds(.count)) { try ContentLayout(length: .max) }
@@ -153,7 +153,7 @@ struct ContentTests {
         for (length, sealed): (UInt64, UInt64) in [
             (0, 16), (1, 17), (65_535, 65_551), (65_536, 65_552), (65_537, 65_569), (131_072, 131_104),
         ] { #expect(try ContentLayout(length: length).sealedLength == sealed) }
-        let layout: ContentLayout = try ContentLayout(length: 150_000)
+        let layout = try ContentLayout(length: 150_000)
         #expect(layout.sealedRange(of: 2) == 131_104..<150_048 && layout.clearRange(of: 2) == 131_072..<150_000)
         #expect(layout.chunks(holding: 0..<150_001) == nil && layout.chunks(holding: 65_535..<65_537) == 0..<2)
         #expect(layout.sealedRange(holding: 65_536..<65_537) == 65_552..<131_104)

@@ -18,31 +18,31 @@ struct ContentVectorTests {
 
     /// The plain text that the vectors write as `SHAKE128('x')`, of the case's length.
     private static func plaintext(_ each: JSONValue) throws -> [UInt8] {
-        let text: String = try each.text("plaintext")
+        let text = try each.text("plaintext")
         let name: Substring = text.dropFirst("SHAKE128('".count).dropLast(2)
         return Hash.shake128(Array(name.utf8), count: try each.int("length"))
     }
 
     @Test("every case seals to the published bytes and opens to the plain text, whole and in ranges")
     func cases() throws {
-        let cases: [JSONValue] = try Vectors.json("container/content.json").list("cases")
+        let cases = try Vectors.json("container/content.json").list("cases")
         #expect(cases.count == 22)
-        for each: JSONValue in cases {
-            let (key, plain): (ContentKey, [UInt8]) = (try Self.key(each), try Self.plaintext(each))
+        for each in cases {
+            let (key, plain) = (try Self.key(each), try Self.plaintext(each))
             #expect(Hex.encode(Hash.sha256(plain)) == (try each.text("plaintext_sha256")))
-            let sealed: [UInt8] = try ContentSealer.seal(plain, key)
+            let sealed = try ContentSealer.seal(plain, key)
             #expect(sealed.count == (try each.int("sealed_length")))
             #expect(Hex.encode(Hash.sha256(sealed)) == (try each.text("sealed_sha256")))
-            let firstEnd: Int = min(sealed.count, ContentLayout.sealedChunkBytes)
+            let firstEnd = min(sealed.count, ContentLayout.sealedChunkBytes)
             #expect(Hex.encode(Array(sealed[firstEnd - 16..<firstEnd])) == (try each.text("first_tag")))
             #expect(Hex.encode(sealed.suffix(16)) == (try each.text("last_tag")))
-            if let hex: String = each["sealed_hex"]?.stringValue { #expect(Hex.encode(sealed) == hex) }
+            if let hex = each["sealed_hex"]?.stringValue { #expect(Hex.encode(sealed) == hex) }
             #expect(try ContentOpener.open(sealed, key, length: UInt64(plain.count)) == plain)
 
-            let stored: StoredContent = .init(sealed)
-            let opener: ContentOpener = try ContentOpener(
+            let stored = StoredContent(sealed)
+            let opener = try ContentOpener(
                 key, length: UInt64(plain.count), storedLength: UInt64(sealed.count))
-            for range: Range<Int> in [
+            for range in [
                 0..<plain.count, plain.count / 2..<plain.count, 0..<1, plain.count - 1..<plain.count,
             ] {
                 #expect(try stored.read(range, opener) == Array(plain[range]))
@@ -52,21 +52,21 @@ struct ContentVectorTests {
 
     @Test("T5: every published change is refused, with the one error")
     func mutations() throws {
-        let group: JSONValue = try #require(Vectors.json("container/content.json")["must_fail"])
-        let (key, plain): (ContentKey, [UInt8]) = (try Self.key(group), try Self.plaintext(group))
-        let sealed: [UInt8] = try ContentSealer.seal(plain, key)
+        let group = try #require(Vectors.json("container/content.json")["must_fail"])
+        let (key, plain) = (try Self.key(group), try Self.plaintext(group))
+        let sealed = try ContentSealer.seal(plain, key)
         #expect(Hex.encode(Hash.sha256(sealed)) == (try group.text("sealed_sha256")))
-        let mutations: [JSONValue] = try group.list("mutations")
+        let mutations = try group.list("mutations")
         #expect(mutations.count == 12)
-        for each: JSONValue in mutations {
-            let name: String = try each.text("name")
-            let changed: [UInt8] = try #require(Self.mutated(sealed, name), "\(name)")
+        for each in mutations {
+            let name = try each.text("name")
+            let changed = try #require(Self.mutated(sealed, name), "\(name)")
             #expect(changed.count == (try each.int("sealed_length")), "\(name)")
             #expect(Hex.encode(Hash.sha256(changed)) == (try each.text("how_sha256")), "\(name)")
-            let length: UInt64 = UInt64(try each.int("declared_length"))
+            let length = UInt64(try each.int("declared_length"))
             expectFailure(name) { _ = try ContentOpener.open(changed, key, length: length) }
             expectFailure(name) {
-                let opener: ContentOpener = try ContentOpener(key, length: length, storedLength: UInt64(changed.count))
+                let opener = try ContentOpener(key, length: length, storedLength: UInt64(changed.count))
                 _ = try StoredContent(changed).read(0..<Int(length), opener)
             }
         }
@@ -74,28 +74,28 @@ struct ContentVectorTests {
 
     @Test("T5: another data id, key, suite or length is refused, with the one error")
     func others() throws {
-        let group: JSONValue = try #require(Vectors.json("container/content.json")["must_fail"])
-        let (key, plain): (ContentKey, [UInt8]) = (try Self.key(group), try Self.plaintext(group))
-        let sealed: [UInt8] = try ContentSealer.seal(plain, key)
-        let secret: SecureBytes = SecureBytes(copying: try group.hex("content_key"))
-        var otherID: [UInt8] = try group.hex("data_id")
+        let group = try #require(Vectors.json("container/content.json")["must_fail"])
+        let (key, plain) = (try Self.key(group), try Self.plaintext(group))
+        let sealed = try ContentSealer.seal(plain, key)
+        let secret = SecureBytes(copying: try group.hex("content_key"))
+        var otherID = try group.hex("data_id")
         otherID[15] ^= 1
-        var otherKey: [UInt8] = try group.hex("content_key")
+        var otherKey = try group.hex("content_key")
         otherKey[0] ^= 0x80
-        for (name, wrong): (String, ContentKey) in [
+        for (name, wrong) in [
             ("data id", try ContentKey(.aes256GCM, key: secret, dataID: otherID)),
             ("key", try ContentKey(.aes256GCM, key: SecureBytes(copying: otherKey), dataID: try group.hex("data_id"))),
             ("suite", try Self.key(group, suite: 2)),
         ] { expectFailure(name) { _ = try ContentOpener.open(sealed, wrong, length: UInt64(plain.count)) } }
-        for length: UInt64 in [0, 1, 149_999, 150_001, 131_072, .max, ContentLayout.lengthMax] {
+        for length in [0, 1, 149_999, 150_001, 131_072, .max, ContentLayout.lengthMax] {
             expectFailure("length \(length)") { _ = try ContentOpener.open(sealed, key, length: length) }
         }
     }
 
     /// The published changes by their names.
     private static func mutated(_ sealed: [UInt8], _ name: String) -> [UInt8]? {
-        let chunk: Int = ContentLayout.sealedChunkBytes
-        var bytes: [UInt8] = sealed
+        let chunk = ContentLayout.sealedChunkBytes
+        var bytes = sealed
         switch name {
         case "drop last chunk", "drop last chunk, true length kept": return Array(sealed[..<(2 * chunk)])
         case "one byte short", "length one less": return sealed.dropLast()
@@ -117,16 +117,16 @@ struct ContentVectorTests {
 /// Sealed bytes that are read like a file, and the number of bytes read.
 final class StoredContent {
     private let sealed: [UInt8]
-    private(set) var bytesRead: Int = 0
+    private(set) var bytesRead = 0
 
     init(_ sealed: [UInt8]) { self.sealed = sealed }
 
     func read(_ range: Range<Int>, _ opener: borrowing ContentOpener) throws -> [UInt8] {
-        var clear: [UInt8] = []
+        var clear = [UInt8]()
         try opener.read(
             UInt64(range.lowerBound)..<UInt64(range.upperBound),
             from: { offset, room in
-                let part: ArraySlice<UInt8> = self.sealed.dropFirst(Int(offset)).prefix(room.count)
+                let part = self.sealed.dropFirst(Int(offset)).prefix(room.count)
                 room.copyBytes(from: part)
                 self.bytesRead += part.count
                 return part.count

@@ -10,12 +10,12 @@ struct CurveTests {
 
     @Test("RFC 7748, 6.1: both sides find the same secret, and a third key finds another")
     func agreement() throws {
-        let alice: X25519.PrivateKey = try key("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a")
-        let bob: X25519.PrivateKey = try key("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb")
-        let shared: SecureBytes = try alice.sharedSecret(with: bob.publicKey)
+        let alice = try key("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a")
+        let bob = try key("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb")
+        let shared = try alice.sharedSecret(with: bob.publicKey)
         #expect(
             Hex.encode(bob.publicKey.octets) == "de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f")
-        let wanted: [UInt8] = try #require(
+        let wanted = try #require(
             Hex.decode("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742"))
         #expect(shared == SecureBytes(copying: wanted))
         #expect(try shared == bob.sharedSecret(with: alice.publicKey))
@@ -24,7 +24,7 @@ struct CurveTests {
 
     @Test("keys have 32 bytes")
     func lengths() {
-        for count: Int in [0, 31, 33, 64] {
+        for count in [0, 31, 33, 64] {
             #expect(throws: CryptoError.outOfBounds(.key)) { try X25519.PrivateKey(.random(count)) }
             #expect(throws: CryptoError.outOfBounds(.key)) { try Ed25519.SigningKey(seed: .random(count)) }
             #expect(throws: CryptoError.unusablePublicKey) { try X25519.PublicKey(RandomBytes.make(count)) }
@@ -35,12 +35,12 @@ struct CurveTests {
 
     @Test("RFC 8032, 7.1, test 1: the signature of an empty message")
     func signature() throws {
-        let seed: [UInt8] = try #require(
+        let seed = try #require(
             Hex.decode("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"))
-        let key: Ed25519.SigningKey = try .init(seed: SecureBytes(copying: seed))
+        let key = try Ed25519.SigningKey(seed: SecureBytes(copying: seed))
         #expect(
             Hex.encode(key.verifyingKey.octets) == "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a")
-        let signature: [UInt8] = key.signature(of: [UInt8]())
+        let signature = key.signature(of: [UInt8]())
         #expect(
             Hex.encode(signature)
                 == "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e06522490155"
@@ -52,25 +52,25 @@ struct CurveTests {
 
     @Test("a signature is valid only for its label and its fields, however they are cut")
     func labels() throws {
-        let key: Ed25519.SigningKey = .random()
+        let key = Ed25519.SigningKey.random()
         let fields: [[UInt8]] = [Array("alice".utf8), Array("bob".utf8), []]
-        let signature: [UInt8] = try key.signature(for: .origin, fields)
-        let verifier: Ed25519.VerifyingKey = try .init(key.verifyingKey.octets)
+        let signature = try key.signature(for: .origin, fields)
+        let verifier = try Ed25519.VerifyingKey(key.verifyingKey.octets)
         #expect(verifier.isSignature(signature, for: .origin, fields))
-        for label: SignatureLabel in SignatureLabel.allCases where label != .origin {
+        for label in SignatureLabel.allCases where label != .origin {
             #expect(!verifier.isSignature(signature, for: label, fields))
         }
         let others: [[[UInt8]]] = [
             [Array("alicebob".utf8), [], []], [Array("aliceb".utf8), Array("ob".utf8), []],
             [Array("alice".utf8), Array("bob".utf8)], [Array("bob".utf8), Array("alice".utf8), []], [],
         ]
-        for other: [[UInt8]] in others { #expect(!verifier.isSignature(signature, for: .origin, other)) }
+        for other in others { #expect(!verifier.isSignature(signature, for: .origin, other)) }
         #expect(!Ed25519.SigningKey.random().verifyingKey.isSignature(signature, for: .origin, fields))
     }
 
     @Test("labelled bytes have a zero after the label and 16 bits of length before each field of at most 65,535 bytes")
     func labelled() throws {
-        var bytes: LabelledBytes = .init("a/1")
+        var bytes = LabelledBytes("a/1")
         try bytes.add("xy".utf8)
         try bytes.add([UInt8]())
         bytes.add(bare: 258)
@@ -79,8 +79,8 @@ struct CurveTests {
         #expect(throws: CryptoError.outOfBounds(.info)) {
             try LabelledBytes("a").adding([UInt8](repeating: 1, count: 65_536))
         }
-        let key: Ed25519.SigningKey = .random()
-        let long: [UInt8] = .init(repeating: 0, count: 65_536)
+        let key = Ed25519.SigningKey.random()
+        let long = [UInt8](repeating: 0, count: 65_536)
         #expect(throws: CryptoError.outOfBounds(.info)) { try key.signature(for: .key, [long]) }
         #expect(!key.verifyingKey.isSignature([UInt8](repeating: 0, count: 64), for: .key, [long]))
     }

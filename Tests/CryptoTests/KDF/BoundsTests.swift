@@ -4,13 +4,13 @@ import ThicketPlatform
 
 @Suite("Bounds of derivations and of CBC")
 struct DerivationBoundsTests {
-    private let nothing: SecureBytes = .init(copying: [])
+    private let nothing = SecureBytes(copying: [])
 
     @Test(
         "PBKDF2 with no rounds, with fewer, or with more than can be counted is refused",
         arguments: [0, -1, .min, 1 << 31, .max])
     func rounds(rounds: Int) {
-        for function: HashFunction in HashFunction.allCases {
+        for function in HashFunction.allCases {
             #expect(throws: CryptoError.outOfBounds(.rounds)) {
                 try PBKDF2.derive(function, password: .random(8), salt: [1], rounds: rounds)
             }
@@ -40,10 +40,10 @@ struct DerivationBoundsTests {
 
     @Test("an empty secret, password, salt and message give their known values")
     func empty() throws {
-        let wanted: [UInt8] = try #require(
+        let wanted = try #require(
             Hex.decode("eb70f01dede9afafa449eee1b1286504e1f62388b3f7dd4f956697b0e828fe18"))
         #expect(try HKDF.derive(.sha256, secret: nothing, info: []) == SecureBytes(copying: wanted))
-        let password: [UInt8] = try #require(
+        let password = try #require(
             Hex.decode("f7ce0b653d2d72a4108cf5abe912ffdd777616dbbb27a70e8204f3ae2d0f6fad"))
         #expect(
             try PBKDF2.derive(.sha256, password: nothing, salt: [], rounds: 1) == SecureBytes(copying: password))
@@ -57,7 +57,7 @@ struct DerivationBoundsTests {
     @Test("CBC: keys and vectors of other lengths are refused, an empty text is one block, cut texts do not open")
     func cbc() throws {
         let (key, vector): (SecureBytes, [UInt8]) = (.random(32), RandomBytes.make(16))
-        for count: Int in [0, 15, 17, 31, 33] {
+        for count in [0, 15, 17, 31, 33] {
             #expect(throws: CryptoError.outOfBounds(.key)) {
                 try AESCBC.encrypt([1], key: .random(count), vector: vector)
             }
@@ -65,10 +65,10 @@ struct DerivationBoundsTests {
                 try AESCBC.decrypt(vector, key: key, vector: .init(repeating: 0, count: count))
             }
         }
-        let text: [UInt8] = try AESCBC.encrypt([UInt8](), key: key, vector: vector)
+        let text = try AESCBC.encrypt([UInt8](), key: key, vector: vector)
         #expect(text.count == 16)
         #expect(try AESCBC.decrypt(text, key: key, vector: vector) == nothing)
-        for count: Int in 0..<16 {
+        for count in 0..<16 {
             expectFailure("\(count) bytes") {
                 _ = try AESCBC.decrypt(Array(text.prefix(count)), key: key, vector: vector)
             }

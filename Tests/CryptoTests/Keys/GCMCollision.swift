@@ -5,20 +5,20 @@ import ThicketCrypto
 /// its tag is linear in the block, so the two equations for one tag are solved for the block.
 enum GCMCollision {
     static func make(_ first: SecureBytes, _ second: SecureBytes, _ nonce: AEADNonce) throws -> [UInt8] {
-        let (h1, h2): (Block, Block) = (try hashKey(first), try hashKey(second))
+        let (h1, h2) = (try hashKey(first), try hashKey(second))
         // tag = C·H² + L·H + E, where E is the tag of no text and no data.
-        let (e1, e2): (Block, Block) = (try mask(first, nonce), try mask(second, nonce))
-        let length: Block = .init(high: 0, low: 128)
-        let sum: Block = length.times(h1) + length.times(h2) + e1 + e2
-        let square: Block = h1.times(h1) + h2.times(h2)
-        let text: Block = sum.times(square.inverse)
-        let tag: Block = text.times(h1).times(h1) + length.times(h1) + e1
+        let (e1, e2) = (try mask(first, nonce), try mask(second, nonce))
+        let length = Block(high: 0, low: 128)
+        let sum = length.times(h1) + length.times(h2) + e1 + e2
+        let square = h1.times(h1) + h2.times(h2)
+        let text = sum.times(square.inverse)
+        let tag = text.times(h1).times(h1) + length.times(h1) + e1
         return text.octets + tag.octets
     }
 
     /// AES of a block of zeros.
     private static func hashKey(_ key: SecureBytes) throws -> Block {
-        let zeros: [UInt8] = .init(repeating: 0, count: 16)
+        let zeros = [UInt8](repeating: 0, count: 16)
         return Block(try AESCBC.encrypt(zeros, key: key, vector: zeros))
     }
 
@@ -49,9 +49,9 @@ enum GCMCollision {
         func times(_ other: Block) -> Block {
             var (sum, factor): (Block, Block) = (.init(high: 0, low: 0), self)
             for bit: UInt64 in 0..<128 {
-                let isSet: Bool = bit < 64 ? other.high >> (63 - bit) & 1 == 1 : other.low >> (127 - bit) & 1 == 1
+                let isSet = bit < 64 ? other.high >> (63 - bit) & 1 == 1 : other.low >> (127 - bit) & 1 == 1
                 if isSet { sum = sum + factor }
-                let carry: UInt64 = factor.low & 1
+                let carry = factor.low & 1
                 factor = Block(high: factor.high >> 1, low: factor.low >> 1 | factor.high << 63)
                 if carry == 1 { factor.high ^= 0xE1 << 56 }
             }

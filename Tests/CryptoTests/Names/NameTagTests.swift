@@ -10,10 +10,10 @@ struct NameTagTests {
         "every published name has its folded form and its tag",
         .enabled(if: Vectors.has("container/name-tags.json"), "needs the container vectors"))
     func published() throws {
-        let cases: [JSONValue] = try Vectors.json("container/name-tags.json").list("cases")
+        let cases = try Vectors.json("container/name-tags.json").list("cases")
         #expect(cases.count == 76)
-        for each: JSONValue in cases {
-            let (name, salt): ([UInt8], [UInt8]) = (try each.hex("name_utf8"), try each.hex("salt"))
+        for each in cases {
+            let (name, salt) = (try each.hex("name_utf8"), try each.hex("salt"))
             #expect(try Hex.encode(UnicodeText.folded(name)) == each.text("folded_utf8"))
             #expect(try Hex.encode(NameTag.bytes(of: name, salt: salt)) == each.text("tag20"))
             #expect(try NameTag.text(of: name, salt: salt) == each.text("tag"))
@@ -54,7 +54,7 @@ struct NameTagTests {
         for bytes: [UInt8] in [[0xFF], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0x61, 0xC3], [0xF5, 0x80, 0x80, 0x80]] {
             #expect(throws: UnicodeText.Failure.notUTF8) { try UnicodeText.folded(bytes) }
         }
-        let long: [UInt8] = .init(repeating: 0x61, count: UnicodeText.bytesMax + 1)
+        let long = [UInt8](repeating: 0x61, count: UnicodeText.bytesMax + 1)
         #expect(throws: UnicodeText.Failure.tooLong) { try UnicodeText.folded(long) }
         #expect(throws: Never.self) { try UnicodeText.folded(long.dropLast()) }
     }
@@ -69,9 +69,9 @@ struct NameTagTests {
         #expect(Base32.encode(Array(text.utf8)) == encoded)
         #expect(Base32.decode(encoded.utf8) == Array(text.utf8))
         #expect(isText(encoded, of: text))
-        for wrong: String in [encoded + "a", String(encoded.dropLast()), encoded.uppercased(), encoded + "="]
+        for wrong in [encoded + "a", String(encoded.dropLast()), encoded.uppercased(), encoded + "="]
         where wrong != encoded { #expect(!isText(wrong, of: text), "\(wrong)") }
-        for place: Int in 0..<encoded.utf8.count {
+        for place in 0..<encoded.utf8.count {
             var letters: [UInt8] = Array(encoded.utf8)
             letters[place] = letters[place] == 0x61 ? 0x62 : 0x61
             #expect(!isText(String(decoding: letters, as: UTF8.self), of: text))

@@ -10,10 +10,10 @@ struct NoteVectorTests {
 
     @Test("every pair of user name and password is stretched to the published values")
     func stretch() throws {
-        let cases: [JSONValue] = try Vectors.json("onions/stretch.json").list("cases")
+        let cases = try Vectors.json("onions/stretch.json").list("cases")
         #expect(cases.count == 13)
-        for each: JSONValue in cases {
-            let credentials: StretchedCredentials = try .init(
+        for each in cases {
+            let credentials = try StretchedCredentials(
                 username: Self.secret(try each.text("username")), password: Self.secret(try each.text("password")))
             #expect(Self.text(credentials.username) == Array(try each.text("stretched_username").utf8))
             #expect(Self.text(credentials.password) == Array(try each.text("stretched_password").utf8))
@@ -22,10 +22,10 @@ struct NoteVectorTests {
 
     @Test("every single text is stretched to its published value, also without letters and with one round")
     func single() throws {
-        let cases: [JSONValue] = try Vectors.json("onions/stretch.json").list("single")
+        let cases = try Vectors.json("onions/stretch.json").list("single")
         #expect(cases.count == 10)
-        for each: JSONValue in cases {
-            let stretched: SecureBytes = StretchedCredentials.stretch(
+        for each in cases {
+            let stretched = StretchedCredentials.stretch(
                 Self.secret(try each.text("input")), rounds: try each.int("iterations"))
             #expect(Self.text(stretched) == Array(try each.text("base64").utf8))
         }
@@ -33,14 +33,14 @@ struct NoteVectorTests {
 
     @Test("every message opens: other rounds, SHA-512, and format 2 with its cut password")
     func messages() throws {
-        let cases: [JSONValue] = try Vectors.json("onions/messages.json").list("cases")
+        let cases = try Vectors.json("onions/messages.json").list("cases")
         #expect(cases.count == 48)
-        for each: JSONValue in cases {
-            let stretching: RNCryptor.Stretching = try .init(
+        for each in cases {
+            let stretching = try RNCryptor.Stretching(
                 try #require(HashFunction(rawValue: try each.text("prf"))), rounds: try each.int("iterations"))
-            let message: [UInt8] = try each.hex("message_hex")
+            let message = try each.hex("message_hex")
             #expect(Int(message[0]) == (try each.int("header_version")))
-            let clear: SecureBytes = try RNCryptor.open(
+            let clear = try RNCryptor.open(
                 message, password: Self.secret(try each.text("password")), stretching)
             #expect(Self.text(clear) == Array(try each.text("plaintext").utf8))
         }
@@ -48,10 +48,10 @@ struct NoteVectorTests {
 
     @Test("T5: every message that must fail fails, with the one error")
     func mustFail() throws {
-        let cases: [JSONValue] = try Vectors.json("onions/messages.json").list("must_fail")
+        let cases = try Vectors.json("onions/messages.json").list("must_fail")
         #expect(cases.count == 18)
-        for each: JSONValue in cases {
-            let stretching: RNCryptor.Stretching = try .init(
+        for each in cases {
+            let stretching = try RNCryptor.Stretching(
                 try #require(HashFunction(rawValue: try each.text("prf"))), rounds: try each.int("iterations"))
             expectFailure(try each.text("name")) {
                 _ = try RNCryptor.open(
@@ -62,14 +62,14 @@ struct NoteVectorTests {
 
     @Test("every new note opens, and seals to the published text")
     func version3() throws {
-        let cases: [JSONValue] = try #require(Vectors.json("onions/notes-v3.json").arrayValue)
+        let cases = try #require(Vectors.json("onions/notes-v3.json").arrayValue)
         #expect(cases.count == 6)
-        for each: JSONValue in cases {
-            let seal: NoteSeal = try .init(
+        for each in cases {
+            let seal = try NoteSeal(
                 vaultSecret: SecureBytes(copying: try each.hex("vault_secret")),
                 userID: Array(try each.text("user_id").utf8), noteID: Array(try each.text("note_id").utf8),
                 field: Array(try each.text("field").utf8))
-            let (text, stored): (String, String) = (try each.text("text"), try each.text("stored"))
+            let (text, stored) = (try each.text("text"), try each.text("stored"))
             #expect(Self.text(try seal.open(Array(stored.utf8))) == Array(text.utf8))
             #expect(try seal.seal(Self.secret(text), nonce: AEADNonce(each.hex("nonce"))) == stored)
         }
@@ -77,8 +77,8 @@ struct NoteVectorTests {
 
     @Test("lengths in UTF-16 units, UTF-8 bytes and scalars are the published ones")
     func limits() throws {
-        for each: JSONValue in try Vectors.json("onions/limits.json").list("cases") {
-            let text: String = try each.text("text")
+        for each in try Vectors.json("onions/limits.json").list("cases") {
+            let text = try each.text("text")
             #expect(text.utf16.count == (try each.int("utf16")))
             #expect(text.utf8.count == (try each.int("utf8")))
             #expect(text.unicodeScalars.count == (try each.int("scalars")))
@@ -88,7 +88,7 @@ struct NoteVectorTests {
 
 @Suite("New notes")
 struct NoteSealTests {
-    private static let vault: SecureBytes = .random(32)
+    private static let vault = SecureBytes.random(32)
 
     private static func seal(_ user: String = "u", _ note: String = "n", _ field: String = "onionTitle") throws
         -> NoteSeal
@@ -122,7 +122,7 @@ struct NoteSealTests {
 
     @Test("texts of up to 62 bytes take one block of 64, and the size shows no more")
     func sizes() throws {
-        let sizes: Set<Int> = Set(
+        let sizes = Set(
             try [0, 1, 62].map {
                 try Self.seal().seal(SecureBytes(copying: .init(repeating: 0x61, count: $0))).utf8.count
             })

@@ -11,13 +11,13 @@ struct RNCryptorTests {
 
     /// Blocks of `key: value`; hex with spaces.
     private static func blocks(_ name: String) throws -> [[String: String]] {
-        let text: String = String(decoding: try Vectors.bytes("rncryptor/\(name)"), as: UTF8.self)
+        let text = String(decoding: try Vectors.bytes("rncryptor/\(name)"), as: UTF8.self)
         var blocks: [[String: String]] = [[:]]
         for line: Substring in text.split(separator: "\n", omittingEmptySubsequences: false) {
             if line.isEmpty { blocks.append([:]) }
-            guard !line.hasPrefix("#"), let colon: Substring.Index = line.firstIndex(of: ":") else { continue }
+            guard !line.hasPrefix("#"), let colon = line.firstIndex(of: ":") else { continue }
             let value: Substring = line[line.index(after: colon)...]
-            let name: String = String(line[..<colon])
+            let name = String(line[..<colon])
             blocks[blocks.count - 1][name] = String(
                 value.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
         }
@@ -26,25 +26,25 @@ struct RNCryptorTests {
 
     private static func hex(_ block: [String: String], _ name: String) throws -> [UInt8] {
         // One of the published names has two colons.
-        let text: String = try #require(block[name])
+        let text = try #require(block[name])
         return try #require(Hex.decode(text.filter { !$0.isWhitespace && $0 != ":" }))
     }
 
-    private static let isAtHand: Bool = Vectors.has("rncryptor")
+    private static let isAtHand = Vectors.has("rncryptor")
 
     @Test("every published password message opens, and format 3 seals to the same bytes", .enabled(if: isAtHand))
     func passwords() throws {
-        var count: Int = 0
-        for block: [String: String] in try Self.blocks("v2-password.txt") + Self.blocks("v3-password.txt") {
-            let (message, plain): ([UInt8], [UInt8]) = (
+        var count = 0
+        for block in try Self.blocks("v2-password.txt") + Self.blocks("v3-password.txt") {
+            let (message, plain) = (
                 try Self.hex(block, "ciphertext_hex"), try Self.hex(block, "plaintext_hex")
             )
-            let password: SecureBytes = Self.secret(try #require(block["password"]))
-            let stretching: RNCryptor.Stretching = try .init()
+            let password = Self.secret(try #require(block["password"]))
+            let stretching = try RNCryptor.Stretching()
             #expect(Self.clear(try RNCryptor.open(message, password: password, stretching)) == plain)
             count += 1
             guard block["version"] == "3" else { continue }
-            let fresh: RNCryptor.Freshness = try .init(
+            let fresh = try RNCryptor.Freshness(
                 encryptionSalt: Self.hex(block, "enc_salt_hex"), codeSalt: Self.hex(block, "hmac_salt_hex"),
                 vector: Self.hex(block, "iv_hex"))
             #expect(
@@ -55,17 +55,17 @@ struct RNCryptorTests {
 
     @Test("every published message under keys opens, and seals to the same bytes", .enabled(if: isAtHand))
     func keys() throws {
-        let blocks: [[String: String]] = try Self.blocks("v3-key.txt")
+        let blocks = try Self.blocks("v3-key.txt")
         #expect(blocks.count == 4)
-        for block: [String: String] in blocks {
-            let (message, plain): ([UInt8], [UInt8]) = (
+        for block in blocks {
+            let (message, plain) = (
                 try Self.hex(block, "ciphertext_hex"), try Self.hex(block, "plaintext_hex")
             )
-            let encryption: SecureBytes = SecureBytes(copying: try Self.hex(block, "enc_key_hex"))
-            let code: SecureBytes = SecureBytes(copying: try Self.hex(block, "hmac_key_hex"))
+            let encryption = SecureBytes(copying: try Self.hex(block, "enc_key_hex"))
+            let code = SecureBytes(copying: try Self.hex(block, "hmac_key_hex"))
             #expect(
                 Self.clear(try RNCryptor.open(message, encryptionKey: encryption, codeKey: code)) == plain)
-            let fresh: RNCryptor.Freshness = try .init(
+            let fresh = try RNCryptor.Freshness(
                 encryptionSalt: .init(repeating: 0, count: 8), codeSalt: .init(repeating: 0, count: 8),
                 vector: Self.hex(block, "iv_hex"))
             #expect(
@@ -79,9 +79,9 @@ struct RNCryptorTests {
 
     @Test("every published derived key is PBKDF2's", .enabled(if: isAtHand))
     func derivation() throws {
-        let blocks: [[String: String]] = try Self.blocks("v2-kdf.txt") + Self.blocks("v3-kdf.txt")
-        for block: [String: String] in blocks {
-            let key: SecureBytes = try PBKDF2.derive(
+        let blocks = try Self.blocks("v2-kdf.txt") + Self.blocks("v3-kdf.txt")
+        for block in blocks {
+            let key = try PBKDF2.derive(
                 .sha1, password: Self.secret(try #require(block["password"])), salt: Self.hex(block, "salt_hex"),
                 rounds: RNCryptor.rounds)
             #expect(key == SecureBytes(copying: try Self.hex(block, "key_hex")))
@@ -92,10 +92,10 @@ struct RNCryptorTests {
     @Test("a message of one block has 82 bytes; a shorter one, or one without whole blocks, is refused")
     func shape() throws {
         let (password, stretching): (SecureBytes, RNCryptor.Stretching) = (Self.secret("p"), try .init(rounds: 1))
-        let message: [UInt8] = try RNCryptor.seal(Self.secret(""), password: password, stretching)
+        let message = try RNCryptor.seal(Self.secret(""), password: password, stretching)
         #expect(message.count == 82)
         #expect(Self.clear(try RNCryptor.open(message, password: password, stretching)) == [])
-        for count: Int in 0..<message.count {
+        for count in 0..<message.count {
             expectFailure("cut to \(count)") {
                 _ = try RNCryptor.open(Array(message.prefix(count)), password: password, stretching)
             }
@@ -108,9 +108,9 @@ struct RNCryptorTests {
         let (password, stretching): (SecureBytes, RNCryptor.Stretching) = (
             Self.secret("password"), try .init(rounds: 2)
         )
-        let message: [UInt8] = try RNCryptor.seal(Self.secret("short"), password: password, stretching)
-        for bit: Int in 0..<message.count * 8 {
-            var changed: [UInt8] = message
+        let message = try RNCryptor.seal(Self.secret("short"), password: password, stretching)
+        for bit in 0..<message.count * 8 {
+            var changed = message
             changed[bit / 8] ^= 1 << UInt8(bit % 8)
             expectFailure("bit \(bit)") { _ = try RNCryptor.open(changed, password: password, stretching) }
         }
@@ -120,7 +120,7 @@ struct RNCryptorTests {
     func padding() throws {
         // Only a writer that has the keys and writes nonsense can make a wrong padding.
         let (encryption, code): (SecureBytes, SecureBytes) = (.random(32), .random(32))
-        var text: [UInt8] = try RNCryptor.seal(
+        var text = try RNCryptor.seal(
             Self.secret("0123456789abcdef"), encryptionKey: encryption, codeKey: code)
         text.removeLast(32 + 16)
         text += HMAC.code(.sha256, key: code, text)
@@ -129,8 +129,8 @@ struct RNCryptorTests {
 
     @Test("two messages of one text differ")
     func fresh() throws {
-        let stretching: RNCryptor.Stretching = try .init(rounds: 1)
-        let both: Set<[UInt8]> = Set(
+        let stretching = try RNCryptor.Stretching(rounds: 1)
+        let both = Set(
             try (0..<2).map { _ in try RNCryptor.seal(Self.secret("x"), password: Self.secret("p"), stretching) })
         #expect(both.count == 2)
     }

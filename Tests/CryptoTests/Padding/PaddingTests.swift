@@ -13,9 +13,9 @@ struct PaddingTests {
 
     @Test("Padmé adds 12 % at most, never shrinks, and gives few sizes")
     func overhead() {
-        var sizes: Set<Int> = []
-        for count: Int in 1...40_000 {
-            let size: Int = Padding.padme.size(of: count)
+        var sizes = Set<Int>()
+        for count in 1...40_000 {
+            let size = Padding.padme.size(of: count)
             #expect(size >= count && Double(size - count) <= 0.12 * Double(count))
             #expect(Padding.padme.size(of: size) == size)
             sizes.insert(size)
@@ -25,12 +25,12 @@ struct PaddingTests {
 
     @Test("a padded text comes back, whatever its length", arguments: [Padding.none, .multiple(of: 64), .padme])
     func back(rule: Padding) throws {
-        for count: Int in Array(0...200) + [1_000, 70_000] {
-            let bytes: [UInt8] = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
-            let padded: [UInt8] = try #require(rule.pad(bytes))
+        for count in Array(0...200) + [1_000, 70_000] {
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+            let padded = try #require(rule.pad(bytes))
             #expect(rule.unpad(padded) == bytes && padded.count == rule.size(of: 4 + count))
             if count < 1 << 16 {
-                let short: [UInt8] = try #require(rule.pad(bytes, lengthBytes: 2))
+                let short = try #require(rule.pad(bytes, lengthBytes: 2))
                 #expect(rule.unpad(short, lengthBytes: 2) == bytes)
             }
         }

@@ -9,25 +9,25 @@ struct SecureBytesTests {
             0, 1, 31, 32, 33, 64, 65, 4_095, 4_096, 4_097, 8_192, 100_000,
         ])
     func lent(count: Int) {
-        let bytes: [UInt8] = RandomBytes.make(count)
-        let secret: SecureBytes = .init(copying: bytes)
+        let bytes = RandomBytes.make(count)
+        let secret = SecureBytes(copying: bytes)
         #expect(secret.count == count)
         secret.withUnsafeBytes { #expect(Array($0) == bytes && $0.baseAddress != nil) }
     }
 
     @Test("secrets that exist at one time share no byte, and a new one begins with zeros")
     func places() {
-        var random: [Int] = []
+        var random = [Int]()
         for _ in 0..<3 {
-            let secrets: [SecureBytes] = (0..<3_000).map { number in
+            let secrets = (0..<3_000).map { number in
                 SecureBytes(count: 1 + number % 200) { room in
                     #expect(room.allSatisfy { $0 == 0 })
                     for place: Int in room.indices { room[place] = UInt8(truncatingIfNeeded: number &* 31 + place) }
                 }
             }
-            for (number, secret): (Int, SecureBytes) in secrets.enumerated() {
+            for (number, secret) in secrets.enumerated() {
                 secret.withUnsafeBytes { bytes in
-                    let isWhole: Bool = bytes.indices.allSatisfy {
+                    let isWhole = bytes.indices.allSatisfy {
                         bytes[$0] == UInt8(truncatingIfNeeded: number &* 31 + $0)
                     }
                     #expect(isWhole)
@@ -40,12 +40,12 @@ struct SecureBytesTests {
 
     @Test("equality looks at every byte, and at the length")
     func equality() {
-        let bytes: [UInt8] = RandomBytes.make(40)
-        let secret: SecureBytes = .init(copying: bytes)
+        let bytes = RandomBytes.make(40)
+        let secret = SecureBytes(copying: bytes)
         #expect(secret == SecureBytes(copying: bytes))
         #expect(secret != SecureBytes(copying: Array(bytes.dropLast())))
-        for bit: Int in 0..<320 {
-            var other: [UInt8] = bytes
+        for bit in 0..<320 {
+            var other = bytes
             other[bit / 8] ^= 1 << UInt8(bit % 8)
             #expect(secret != SecureBytes(copying: other))
         }
@@ -54,15 +54,15 @@ struct SecureBytesTests {
 
     @Test("no text made of a secret reveals anything of it")
     func texts() {
-        let secret: SecureBytes = .init(copying: Array("canary-4711".utf8))
+        let secret = SecureBytes(copying: Array("canary-4711".utf8))
         struct Holder { let secret: SecureBytes }
-        var dumped: String = ""
+        var dumped = ""
         dump(Holder(secret: secret), to: &dumped)
-        let texts: [String] = [
+        let texts = [
             "\(secret)", String(describing: secret), String(reflecting: secret), "\(Holder(secret: secret))", dumped,
             "\([secret])", "\(Optional(secret) as Any)",
         ]
-        for text: String in texts {
+        for text in texts {
             #expect(text.contains("(secret)"), "\(text)")
             #expect(!text.contains("canary") && !text.contains("4711"), "\(text)")
         }

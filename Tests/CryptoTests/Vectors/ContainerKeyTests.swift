@@ -8,12 +8,12 @@ import ThicketTestSupport
 struct ContainerKeyTests {
     @Test("node keys give their subkeys and commitments", .enabled(if: Vectors.has("container/node-keys.json")))
     func nodeKeys() throws {
-        let cases: JSONNode = try #require(try VectorFile("container/node-keys.json").root["cases"])
-        var count: Int = 0
-        for node: JSONNode in cases.elements {
-            let each: VectorCase = .init(node: node, group: node)
-            let key: NodeKey = try .init(each.secret("node_key"))
-            for use: NodeKey.Use in NodeKey.Use.allCases {
+        let cases = try #require(try VectorFile("container/node-keys.json").root["cases"])
+        var count = 0
+        for node in cases.elements {
+            let each = VectorCase(node: node, group: node)
+            let key = try NodeKey(each.secret("node_key"))
+            for use in NodeKey.Use.allCases {
                 #expect(try key.subkey(use) == (try each.secret(use.rawValue)))
             }
             #expect(try key.commitment() == (try each.bytes("commit")))
@@ -27,18 +27,18 @@ struct ContainerKeyTests {
 
     @Test("wraps are sealed to the same bytes and opened", .enabled(if: Vectors.has("container/key-wraps.json")))
     func wraps() throws {
-        var count: Int = 0
+        var count = 0
         try SealRecorder.$current.withValue(SealRecorder()) {
-            for node: JSONNode in try VectorFile("container/key-wraps.json").root.elements {
-                let each: VectorCase = .init(node: node, group: node)
-                let place: KeyWrap = try Self.place(node)
+            for node in try VectorFile("container/key-wraps.json").root.elements {
+                let each = VectorCase(node: node, group: node)
+                let place = try Self.place(node)
                 #expect(try place.info == (try each.bytes("info")))
-                let receiver: X25519.PrivateKey = try .init(each.secret("recipient_secret"))
+                let receiver = try X25519.PrivateKey(each.secret("recipient_secret"))
                 #expect(receiver.publicKey.octets == (try each.bytes("recipient_public")))
-                let wrap: [UInt8] = try each.bytes("wrap")
+                let wrap = try each.bytes("wrap")
                 #expect(wrap.count == KeyWrap.bytesCount && KeyWrap.bytesCount == 81)
-                let key: SecureBytes = try each.secret("node_key")
-                let made: [UInt8] = try place.seal(
+                let key = try each.secret("node_key")
+                let made = try place.seal(
                     key, AEADSuite(number: wrap[0]), to: receiver.publicKey,
                     ephemeral: X25519.PrivateKey(each.secret("ephemeral_secret")))
                 #expect(made == wrap)

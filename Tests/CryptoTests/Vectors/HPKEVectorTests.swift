@@ -54,8 +54,8 @@ struct HPKEVectorTests {
     func published(name: String, setupCount: Int, messageCount: Int, exportCount: Int) throws {
         var count: (setups: Int, messages: Int, exports: Int) = (0, 0, 0)
         try SealRecorder.$current.withValue(SealRecorder()) {
-            for node: JSONNode in try VectorFile("hpke/\(name).json").root.elements {
-                let setup: Setup = try .init(node)
+            for node in try VectorFile("hpke/\(name).json").root.elements {
+                let setup = try Setup(node)
                 count.setups += 1
                 try intermediate(setup)
                 count.messages += try messages(of: setup)
@@ -66,9 +66,9 @@ struct HPKEVectorTests {
     }
 
     private func intermediate(_ setup: Setup) throws {
-        let sender: HPKE.Sender = try setup.makeSender()
-        let values: (context: [UInt8], secret: SecureBytes, key: SecureBytes?, nonce: [UInt8]) = sender.intermediate
-        let each: VectorCase = setup.each
+        let sender = try setup.makeSender()
+        let values = sender.intermediate
+        let each = setup.each
         #expect(sender.encapsulated == (try each.bytes("enc")))
         #expect(values.context == (try each.bytes("key_schedule_context")))
         #expect(values.secret == (try each.secret("secret")))
@@ -77,14 +77,14 @@ struct HPKEVectorTests {
     }
 
     private func messages(of setup: Setup) throws -> Int {
-        var sender: HPKE.Sender = try setup.makeSender()
-        var receiver: HPKE.Receiver = try setup.makeReceiver()
-        let all: [VectorCase] = setup.list("encryptions")
-        for each: VectorCase in all {
-            let number: UInt64 = .init(try each.number("seq"))
+        var sender = try setup.makeSender()
+        var receiver = try setup.makeReceiver()
+        let all = setup.list("encryptions")
+        for each in all {
+            let number = UInt64(try each.number("seq"))
             sender.skip(to: number)
             receiver.skip(to: number)
-            let (clear, data, sealed): ([UInt8], [UInt8], [UInt8]) = (
+            let (clear, data, sealed) = (
                 try each.bytes("pt"), try each.bytes("aad"), try each.bytes("ct")
             )
             #expect(try sender.seal(clear, data: data) == sealed)
@@ -97,12 +97,12 @@ struct HPKEVectorTests {
     }
 
     private func exports(of setup: Setup) throws -> Int {
-        let sender: HPKE.Sender = try setup.makeSender()
-        let receiver: HPKE.Receiver = try setup.makeReceiver()
-        let all: [VectorCase] = setup.list("exports")
-        for each: VectorCase in all {
+        let sender = try setup.makeSender()
+        let receiver = try setup.makeReceiver()
+        let all = setup.list("exports")
+        for each in all {
             let (context, count): ([UInt8], Int) = (try each.bytes("exporter_context"), try each.number("L"))
-            let wanted: SecureBytes = try each.secret("exported_value")
+            let wanted = try each.secret("exported_value")
             #expect(try sender.export(context, count: count) == wanted)
             #expect(try receiver.export(context, count: count) == wanted)
         }
@@ -115,9 +115,9 @@ struct HPKEVectorTests {
     func accumulated() throws {
         var count: (messages: Int, exports: Int) = (0, 0)
         try SealRecorder.$current.withValue(SealRecorder()) {
-            for node: JSONNode in try VectorFile("hpke/rfc9180-accumulated-x25519.json").root.elements {
-                let setup: Setup = try .init(node)
-                if let wanted: String = node["encryptions_accumulated"]?.string {
+            for node in try VectorFile("hpke/rfc9180-accumulated-x25519.json").root.elements {
+                let setup = try Setup(node)
+                if let wanted = node["encryptions_accumulated"]?.string {
                     #expect(Hex.encode(try accumulatedMessages(setup)) == wanted)
                     count.messages += 1_000
                 }
@@ -129,13 +129,13 @@ struct HPKEVectorTests {
     }
 
     private func accumulatedMessages(_ setup: Setup) throws -> [UInt8] {
-        var source: RandomSource = .init()
-        var sender: HPKE.Sender = try setup.makeSender()
-        var receiver: HPKE.Receiver = try setup.makeReceiver()
-        var all: [UInt8] = []
+        var source = RandomSource()
+        var sender = try setup.makeSender()
+        var receiver = try setup.makeReceiver()
+        var all = [UInt8]()
         for _ in 0..<1_000 {
-            let (data, clear): ([UInt8], [UInt8]) = (source.draw(), source.draw())
-            let sealed: [UInt8] = try sender.seal(clear, data: data)
+            let (data, clear) = (source.draw(), source.draw())
+            let sealed = try sender.seal(clear, data: data)
             #expect(try receiver.open(sealed, data: data) == clear)
             all += sealed
         }
@@ -143,15 +143,15 @@ struct HPKEVectorTests {
     }
 
     private func accumulatedExports(_ setup: Setup) throws -> [UInt8] {
-        var source: RandomSource = .init()
-        let sender: HPKE.Sender = try setup.makeSender()
-        let receiver: HPKE.Receiver = try setup.makeReceiver()
-        var all: [UInt8] = []
-        for length: Int in 0..<1_000 {
-            let context: [UInt8] = source.draw()
+        var source = RandomSource()
+        let sender = try setup.makeSender()
+        let receiver = try setup.makeReceiver()
+        var all = [UInt8]()
+        for length in 0..<1_000 {
+            let context = source.draw()
             // The published sum counts a length of 0, which is refused here.
             guard length > 0 else { continue }
-            let secret: SecureBytes = try sender.export(context, count: length)
+            let secret = try sender.export(context, count: length)
             #expect(try receiver.export(context, count: length) == secret)
             secret.withUnsafeBytes { all += $0 }
         }
@@ -160,10 +160,10 @@ struct HPKEVectorTests {
 
     /// SHAKE128 of the empty text, from which lengths and bytes are drawn.
     private struct RandomSource {
-        private var bytes: ArraySlice<UInt8> = Hash.shake128([], count: 600_000)[...]
+        private var bytes = Hash.shake128([], count: 600_000)[...]
 
         mutating func draw() -> [UInt8] {
-            let count: Int = Int(bytes.removeFirst())
+            let count = Int(bytes.removeFirst())
             defer { bytes = bytes.dropFirst(count) }
             return Array(bytes.prefix(count))
         }

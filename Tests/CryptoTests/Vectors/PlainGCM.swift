@@ -9,10 +9,10 @@ struct PlainGCM {
 
     /// Ciphertext ‖ tag (7.1).
     func seal(_ clear: [UInt8], nonce: [UInt8], data: [UInt8]) throws -> [UInt8] {
-        let hashKey: Block = try cipher(Block(high: 0, low: 0))
-        let start: Block = Self.start(nonce, hashKey)
+        let hashKey = try cipher(Block(high: 0, low: 0))
+        let start = Self.start(nonce, hashKey)
         let text: [UInt8] = try count(clear, from: Self.next(start))
-        let lengths: Block = .init(high: UInt64(data.count) * 8, low: UInt64(text.count) * 8)
+        let lengths = Block(high: UInt64(data.count) * 8, low: UInt64(text.count) * 8)
         let tag: Block = try Self.hash(Self.padded(data) + Self.padded(text) + lengths.octets, hashKey) + cipher(start)
         return text + tag.octets
     }
@@ -26,7 +26,7 @@ struct PlainGCM {
     /// GCTR (6.5).
     private func count(_ clear: [UInt8], from first: Block) throws -> [UInt8] {
         var (block, text): (Block, [UInt8]) = (first, [])
-        for place: Int in stride(from: 0, to: clear.count, by: 16) {
+        for place in stride(from: 0, to: clear.count, by: 16) {
             text += zip(clear[place...].prefix(16), try cipher(block).octets).map { $0 ^ $1 }
             block = Self.next(block)
         }
@@ -35,7 +35,7 @@ struct PlainGCM {
 
     /// The last 32 bits count, and carry nothing (6.2).
     private static func next(_ block: Block) -> Block {
-        let number: UInt32 = UInt32(truncatingIfNeeded: block.low) &+ 1
+        let number = UInt32(truncatingIfNeeded: block.low) &+ 1
         return Block(high: block.high, low: block.low & ~0xFFFF_FFFF | UInt64(number))
     }
 

@@ -12,8 +12,8 @@ struct VectorFile {
     struct NotReadable: Error { let path: String }
 
     init(_ name: String) throws {
-        let path: String = Vectors.path(name)
-        guard let file: UnsafeMutablePointer<FILE> = fopen(path, "r") else { throw NotReadable(path: path) }
+        let path = Vectors.path(name)
+        guard let file = fopen(path, "r") else { throw NotReadable(path: path) }
         defer { fclose(file) }
         var bytes: [UInt8] = []
         var chunk: [UInt8] = Array(repeating: 0, count: 1 << 16)
@@ -27,11 +27,11 @@ struct VectorFile {
 
     /// Wycheproof's cases, each with its group.
     func cases() throws -> [VectorCase] {
-        var all: [VectorCase] = []
-        let groups: JSONNode = try #require(root["testGroups"])
-        for group: JSONNode in groups.elements {
-            let tests: JSONNode = try #require(group["tests"])
-            for test: JSONNode in tests.elements {
+        var all = [VectorCase]()
+        let groups = try #require(root["testGroups"])
+        for group in groups.elements {
+            let tests = try #require(group["tests"])
+            for test in tests.elements {
                 all.append(VectorCase(node: test, group: group))
             }
         }
@@ -49,7 +49,7 @@ struct VectorCase: CustomStringConvertible {
     var result: String { node["result"]?.string ?? "" }
 
     func bytes(_ name: String) throws -> [UInt8] {
-        let text: String = try #require((node[name] ?? group[name])?.string)
+        let text = try #require((node[name] ?? group[name])?.string)
         return try #require(Hex.decode(text))
     }
 
@@ -62,9 +62,9 @@ struct VectorCase: CustomStringConvertible {
 
 /// How many cases of a file were run. Skipped cases are counted under their reason.
 struct VectorCount: Equatable, CustomStringConvertible {
-    var valid: Int = 0
-    var refused: Int = 0
-    var skipped: [String: Int] = [:]
+    var valid = 0
+    var refused = 0
+    var skipped = [String: Int]()
 
     var description: String { "\(valid) give the value, \(refused) are refused, skipped \(skipped)" }
 }

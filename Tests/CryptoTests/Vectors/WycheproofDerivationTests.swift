@@ -10,18 +10,18 @@ struct WycheproofDerivationTests {
         "HMAC", .enabled(if: Vectors.has("wycheproof/hmac_sha256_test.json")),
         arguments: [(HashFunction.sha256, 66, 108), (.sha512, 66, 108)])
     func hmac(function: HashFunction, valid: Int, refused: Int) throws {
-        var count: VectorCount = .init()
-        for each: VectorCase in try VectorFile("wycheproof/hmac_\(function.rawValue)_test.json").cases() {
-            let (key, message): (SecureBytes, [UInt8]) = (try each.secret("key"), try each.bytes("msg"))
-            let code: [UInt8] = HMAC.code(function, key: key, message)
-            let wanted: [UInt8] = try each.bytes("tag")
-            let prepared: [UInt8] =
+        var count = VectorCount()
+        for each in try VectorFile("wycheproof/hmac_\(function.rawValue)_test.json").cases() {
+            let (key, message) = (try each.secret("key"), try each.bytes("msg"))
+            let code = HMAC.code(function, key: key, message)
+            let wanted = try each.bytes("tag")
+            let prepared =
                 function == .sha256
                 ? MessageKey256(try each.bytes("key")).code(of: message)
                 : MessageKey512(try each.bytes("key")).code(of: message[...])
             #expect(prepared == code, "\(each)")
             // Half of the cases have codes cut to half; ours are whole.
-            let isGood: Bool = ConstantTime.equal(Array(code.prefix(wanted.count)), wanted)
+            let isGood = ConstantTime.equal(Array(code.prefix(wanted.count)), wanted)
             if wanted.count == function.digestBytes {
                 #expect(HMAC.isCode(wanted, function, key: key, of: message) == isGood, "\(each)")
             }
@@ -35,11 +35,11 @@ struct WycheproofDerivationTests {
         "HKDF, in one step and in two", .enabled(if: Vectors.has("wycheproof/hkdf_sha256_test.json")),
         arguments: [(HashFunction.sha256, 83, 3), (.sha512, 80, 3)])
     func hkdf(function: HashFunction, valid: Int, refused: Int) throws {
-        var count: VectorCount = .init()
-        for each: VectorCase in try VectorFile("wycheproof/hkdf_\(function.rawValue)_test.json").cases() {
-            let (secret, salt): (SecureBytes, [UInt8]) = (try each.secret("ikm"), try each.bytes("salt"))
-            let (info, size): ([UInt8], Int) = (try each.bytes("info"), try each.number("size"))
-            let half: SecureBytes = try HKDF.extract(function, secret: secret, salt: SecureBytes(copying: salt))
+        var count = VectorCount()
+        for each in try VectorFile("wycheproof/hkdf_\(function.rawValue)_test.json").cases() {
+            let (secret, salt) = (try each.secret("ikm"), try each.bytes("salt"))
+            let (info, size) = (try each.bytes("info"), try each.number("size"))
+            let half = try HKDF.extract(function, secret: secret, salt: SecureBytes(copying: salt))
             guard each.result == "valid" else {
                 count.refused += 1
                 #expect(throws: CryptoError.outOfBounds(.count), "\(each)") {
@@ -51,7 +51,7 @@ struct WycheproofDerivationTests {
                 continue
             }
             count.valid += 1
-            let wanted: SecureBytes = try each.secret("okm")
+            let wanted = try each.secret("okm")
             #expect(
                 try HKDF.derive(function, secret: secret, salt: salt, info: info, count: size) == wanted, "\(each)")
             #expect(try HKDF.expand(function, key: half, info: info, count: size) == wanted, "\(each)")
@@ -60,13 +60,13 @@ struct WycheproofDerivationTests {
     }
 
     /// Cases with more rounds have a separate test.
-    private static let roundsMax: Int = 100_000
+    private static let roundsMax = 100_000
 
     @Test(
         "PBKDF2 of at most 100,000 rounds", .enabled(if: Vectors.has("wycheproof/pbkdf2_hmacsha1_test.json")),
         arguments: [(HashFunction.sha1, 63), (.sha256, 60), (.sha512, 58)])
     func pbkdf2(function: HashFunction, valid: Int) throws {
-        let count: VectorCount = try pbkdf2(function) { $0 <= Self.roundsMax }
+        let count = try pbkdf2(function) { $0 <= Self.roundsMax }
         #expect(count == VectorCount(valid: valid))
     }
 
@@ -78,11 +78,11 @@ struct WycheproofDerivationTests {
     }
 
     private func pbkdf2(_ function: HashFunction, _ isWanted: (Int) -> Bool) throws -> VectorCount {
-        var count: VectorCount = .init()
-        for each: VectorCase in try VectorFile("wycheproof/pbkdf2_hmac\(function.rawValue)_test.json").cases() {
-            let rounds: Int = try each.number("iterationCount")
+        var count = VectorCount()
+        for each in try VectorFile("wycheproof/pbkdf2_hmac\(function.rawValue)_test.json").cases() {
+            let rounds = try each.number("iterationCount")
             guard isWanted(rounds) else { continue }
-            let made: SecureBytes = try PBKDF2.derive(
+            let made = try PBKDF2.derive(
                 function, password: each.secret("password"), salt: each.bytes("salt"), rounds: rounds,
                 count: each.number("dkLen"))
             #expect(made == (try each.secret("dk")), "\(each)")

@@ -5,12 +5,12 @@ import ThicketTestSupport
 /// Wycheproof's cases of sealing algorithms.
 @Suite("Wycheproof: AEAD and CBC")
 struct WycheproofSealingTests {
-    private static let gcmFile: String = "wycheproof/aes_gcm_test.json"
-    private static let isTooLong: String = "a nonce of more bytes than OpenSSL 3.0 takes"
+    private static let gcmFile = "wycheproof/aes_gcm_test.json"
+    private static let isTooLong = "a nonce of more bytes than OpenSSL 3.0 takes"
 
     @Test("AES-GCM with nonces of every length that OpenSSL accepts", .enabled(if: Vectors.has(gcmFile)))
     func gcm() throws {
-        let count: VectorCount = try run(Self.gcmFile, Self.gcm)
+        let count = try run(Self.gcmFile, Self.gcm)
         // Three cases have nonces of 257 bytes: `definition` checks those.
         #expect(count == VectorCount(valid: 226, refused: 87, skipped: [Self.isTooLong: 3]))
     }
@@ -19,10 +19,10 @@ struct WycheproofSealingTests {
         "AES-GCM as SP 800-38D defines it, of single blocks, gives every valid case", .enabled(if: Vectors.has(gcmFile))
     )
     func definition() throws {
-        var (all, otherNonces): (Int, Int) = (0, 0)
-        for each: VectorCase in try VectorFile(Self.gcmFile).cases() where each.result == "valid" {
-            let nonce: [UInt8] = try each.bytes("iv")
-            let sealed: [UInt8] = try PlainGCM(key: each.secret("key")).seal(
+        var (all, otherNonces) = (0, 0)
+        for each in try VectorFile(Self.gcmFile).cases() where each.result == "valid" {
+            let nonce = try each.bytes("iv")
+            let sealed = try PlainGCM(key: each.secret("key")).seal(
                 each.bytes("msg"), nonce: nonce, data: each.bytes("aad"))
             #expect(try sealed == each.bytes("ct") + each.bytes("tag"), "\(each)")
             all += 1
@@ -34,11 +34,11 @@ struct WycheproofSealingTests {
     @Test("AES-GCM under nonces of 1 to 128 bytes gives what its definition does; other lengths are refused")
     func lengths() throws {
         for (algorithm, keyBytes): (AEADAlgorithm, Int) in [(.aes128GCM, 16), (.aes192GCM, 24), (.aes256GCM, 32)] {
-            let secret: SecureBytes = .random(keyBytes)
-            let key: AEAD = try .init(algorithm: algorithm, key: secret)
-            for count: Int in [1, 11, 12, 13, 16, 17, 127, 128] {
-                let (nonce, clear): ([UInt8], [UInt8]) = (RandomBytes.make(count), RandomBytes.make(count + 20))
-                let sealed: [UInt8] = try key.seal(clear, gcmNonce: nonce, data: [1, 2])
+            let secret = SecureBytes.random(keyBytes)
+            let key = try AEAD(algorithm: algorithm, key: secret)
+            for count in [1, 11, 12, 13, 16, 17, 127, 128] {
+                let (nonce, clear) = (RandomBytes.make(count), RandomBytes.make(count + 20))
+                let sealed = try key.seal(clear, gcmNonce: nonce, data: [1, 2])
                 #expect(try sealed == PlainGCM(key: secret).seal(clear, nonce: nonce, data: [1, 2]), "\(count)")
                 #expect(try key.open(sealed, gcmNonce: nonce, data: [1, 2]) == clear, "\(count)")
                 expectFailure("\(count), other data") { _ = try key.open(sealed, gcmNonce: nonce, data: [1]) }
@@ -46,7 +46,7 @@ struct WycheproofSealingTests {
                     _ = try key.open(Array(sealed.prefix(15)), gcmNonce: nonce, data: [1, 2])
                 }
             }
-            for count: Int in [0, 129, 257] { expectRefused(key, [UInt8](repeating: 1, count: count), "\(count)") }
+            for count in [0, 129, 257] { expectRefused(key, [UInt8](repeating: 1, count: count), "\(count)") }
             // The contexts of usual nonces were not touched.
             let (usual, nonce): (AEADNonce, [UInt8]) = (
                 .chunk(1, isLast: true), AEADNonce.chunk(1, isLast: true).octets
@@ -54,8 +54,8 @@ struct WycheproofSealingTests {
             #expect(
                 try key.seal([7], nonce: usual, data: []) == PlainGCM(key: secret).seal([7], nonce: nonce, data: []))
         }
-        for count: Int in [8, 12, 16] {
-            let nonce: [UInt8] = .init(repeating: 1, count: count)
+        for count in [8, 12, 16] {
+            let nonce = [UInt8](repeating: 1, count: count)
             expectRefused(try AEAD(.chaCha20Poly1305, key: .random(32)), nonce, "ChaCha20-Poly1305, \(count)")
         }
     }
@@ -70,7 +70,7 @@ struct WycheproofSealingTests {
 
     @Test("ChaCha20-Poly1305", .enabled(if: Vectors.has("wycheproof/chacha20_poly1305_test.json")))
     func chaCha() throws {
-        let count: VectorCount = try run("wycheproof/chacha20_poly1305_test.json") { _ in .chaCha20Poly1305 }
+        let count = try run("wycheproof/chacha20_poly1305_test.json") { _ in .chaCha20Poly1305 }
         #expect(count == VectorCount(valid: 256, refused: 69))
     }
 
@@ -82,12 +82,12 @@ struct WycheproofSealingTests {
     }
 
     private func run(_ name: String, _ algorithm: (VectorCase) throws -> AEADAlgorithm) throws -> VectorCount {
-        var count: VectorCount = .init()
+        var count = VectorCount()
         // Published keys and nonces, on purpose more than once.
         try SealRecorder.$current.withValue(SealRecorder()) {
-            for each: VectorCase in try VectorFile(name).cases() {
-                let nonceBytes: [UInt8] = try each.bytes("iv")
-                let key: AEAD = try .init(algorithm: algorithm(each), key: each.secret("key"))
+            for each in try VectorFile(name).cases() {
+                let nonceBytes = try each.bytes("iv")
+                let key = try AEAD(algorithm: algorithm(each), key: each.secret("key"))
                 if nonceBytes.count == AEADSuite.nonceBytes {
                     try run(each, key, AEADNonce(nonceBytes), &count)
                 } else {
@@ -99,8 +99,8 @@ struct WycheproofSealingTests {
     }
 
     private func run(_ each: VectorCase, _ key: AEAD, _ nonce: AEADNonce, _ count: inout VectorCount) throws {
-        let (clear, data): ([UInt8], [UInt8]) = (try each.bytes("msg"), try each.bytes("aad"))
-        let sealed: [UInt8] = try each.bytes("ct") + each.bytes("tag")
+        let (clear, data) = (try each.bytes("msg"), try each.bytes("aad"))
+        let sealed = try each.bytes("ct") + each.bytes("tag")
         guard each.result == "valid" else {
             count.refused += 1
             return expectFailure(each) { _ = try key.open(sealed, nonce: nonce, data: data) }
@@ -125,18 +125,18 @@ struct WycheproofSealingTests {
             return count.skipped[Self.isTooLong, default: 0] += 1
         }
         count.valid += 1
-        let (clear, data): ([UInt8], [UInt8]) = (try each.bytes("msg"), try each.bytes("aad"))
-        let sealed: [UInt8] = try each.bytes("ct") + each.bytes("tag")
+        let (clear, data) = (try each.bytes("msg"), try each.bytes("aad"))
+        let sealed = try each.bytes("ct") + each.bytes("tag")
         #expect(try key.seal(clear, gcmNonce: nonce, data: data) == sealed, "\(each)")
         #expect(try key.open(sealed, gcmNonce: nonce, data: data) == clear, "\(each)")
     }
 
     @Test("AES-CBC with PKCS#7 padding", .enabled(if: Vectors.has("wycheproof/aes_cbc_pkcs5_test.json")))
     func cbc() throws {
-        var count: VectorCount = .init()
-        for each: VectorCase in try VectorFile("wycheproof/aes_cbc_pkcs5_test.json").cases() {
-            let (key, vector): (SecureBytes, [UInt8]) = (try each.secret("key"), try each.bytes("iv"))
-            let (clear, text): ([UInt8], [UInt8]) = (try each.bytes("msg"), try each.bytes("ct"))
+        var count = VectorCount()
+        for each in try VectorFile("wycheproof/aes_cbc_pkcs5_test.json").cases() {
+            let (key, vector) = (try each.secret("key"), try each.bytes("iv"))
+            let (clear, text) = (try each.bytes("msg"), try each.bytes("ct"))
             if each.result == "valid" {
                 count.valid += 1
                 #expect(try AESCBC.encrypt(clear, key: key, vector: vector) == text, "\(each)")

@@ -3,17 +3,17 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 
-/// What the data API says of bodies and names that it does not take: what is wrong, and where, on a real server.
+/// The data API's answers to invalid bodies and names: the reason and the place, on a real server.
 @Suite("REST bodies and names that are refused")
 struct BodyReasonTests {
-    private static let paths: [String] = ["notes/i/a", "notes/i/a/v/1", "notes/i/a?replace=1", "notes/changes"]
+    private static let paths = ["notes/i/a", "notes/i/a/v/1", "notes/i/a?replace=1", "notes/changes"]
 
-    @Test("each body that is no JSON is 400 with reason and place, and nothing of it comes back", arguments: paths)
+    @Test("each body that is not JSON is 400 with reason and place, and none of it comes back", arguments: paths)
     func reasons(path: String) throws {
         try withServer(.memory) { server in
-            let http: TestHTTP = try server.http()
-            for bad: BadJSON in BadJSON.all + [.empty] {
-                let answer: TestHTTP.Answer = try http.ask("POST", path, bytes: bad.bytes)
+            let http = try server.http()
+            for bad in BadJSON.all + [.empty] {
+                let answer = try http.ask("POST", path, bytes: bad.bytes)
                 #expect(answer.status == 400 && answer.code == "invalid_json", "\(bad.name): \(answer)")
                 #expect(answer.message == "The body is \(bad.reason).", "\(bad.name)")
                 #expect(!answer.body.contains(BadJSON.secret), "\(bad.name)")
@@ -22,13 +22,13 @@ struct BodyReasonTests {
         }
     }
 
-    @Test("a large body, which is read beside the loop, is told the same")
+    @Test("a large body, which a reader thread parses, gets the same answer")
     func large() throws {
         try withServer(.memory) { server in
-            let http: TestHTTP = try server.http()
-            let text: String = .init(repeating: "x", count: 100_000)
-            for path: String in ["notes/i/a", "notes/changes"] {
-                let answer: TestHTTP.Answer = try http.ask("POST", path, body: "{\"t\":\"\(text)\",\"t\":1}")
+            let http = try server.http()
+            let text = String(repeating: "x", count: 100_000)
+            for path in ["notes/i/a", "notes/changes"] {
+                let answer = try http.ask("POST", path, body: "{\"t\":\"\(text)\",\"t\":1}")
                 #expect(answer.status == 400 && answer.code == "invalid_json")
                 #expect(
                     answer.message == "The body is not JSON: a repeated key (line 1, column 100009).")
@@ -36,48 +36,48 @@ struct BodyReasonTests {
         }
     }
 
-    @Test("nesting beyond 256 levels is 413 and says where it begins; 256 levels are JSON")
+    @Test("nesting beyond 256 levels is 413 with its place; 256 levels are accepted")
     func deep() throws {
         try withServer(.memory) { server in
-            let http: TestHTTP = try server.http()
+            let http = try server.http()
             func lists(_ count: Int) -> String {
                 String(repeating: "[", count: count) + String(repeating: "]", count: count)
             }
-            for (path, start, end): (String, String, String) in [
+            for (path, start, end) in [
                 ("notes/i/a", "{\"a\":", "}"), ("notes/changes", "", ""),
             ] {
-                let levels: Int = start.isEmpty ? 256 : 255
-                let answer: TestHTTP.Answer = try http.ask("POST", path, body: start + lists(levels + 1) + end)
+                let levels = start.isEmpty ? 256 : 255
+                let answer = try http.ask("POST", path, body: start + lists(levels + 1) + end)
                 #expect(answer.status == 413 && answer.code == "too_large", "\(answer)")
-                let column: Int = start.utf8.count + levels + 1
+                let column = start.utf8.count + levels + 1
                 #expect(answer.message == "The body is nested deeper than 256 levels (line 1, column \(column)).")
-                let taken: TestHTTP.Answer = try http.ask("POST", path, body: start + lists(levels) + end)
+                let taken = try http.ask("POST", path, body: start + lists(levels) + end)
                 #expect(taken.code != "invalid_json" && taken.message?.contains("nested") != true, "\(taken)")
             }
         }
     }
 
-    @Test("JSON that is no object is told to be that", arguments: ["[]", "7", "null", "\"hunter2\"", " [{}] "])
+    @Test("JSON other than an object is 400 with its reason", arguments: ["[]", "7", "null", "\"hunter2\"", " [{}] "])
     func noObject(body: String) throws {
         try withServer(.memory) { server in
-            let answer: TestHTTP.Answer = try server.http().ask("POST", "notes/i/a", body: body)
+            let answer = try server.http().ask("POST", "notes/i/a", body: body)
             #expect(answer.status == 400 && answer.code == "invalid_json")
             #expect(answer.message == "The body is JSON, but not one object.")
         }
     }
 
-    @Test("too many changes in one body are told to be that")
+    @Test("more than 1,000 changes in one body are 400 with that reason")
     func manyChanges() throws {
         try withServer(.memory) { server in
-            let body: String = "[" + Array(repeating: "{}", count: 1_001).joined(separator: ",") + "]"
-            let answer: TestHTTP.Answer = try server.http().ask("POST", "notes/changes", body: body)
+            let body = "[" + Array(repeating: "{}", count: 1_001).joined(separator: ",") + "]"
+            let answer = try server.http().ask("POST", "notes/changes", body: body)
             #expect(answer.status == 400 && answer.code == "invalid_json")
             #expect(answer.message == "The body has more than 1000 changes.")
         }
     }
 
     @Test(
-        "a key names the character that it may not hold, whatever the method; none comes back as it is",
+        "an invalid key is 400 with its first bad character, for every method, and never comes back raw",
         arguments: [
             ("a%20b", "holds a blank (character 2)"), ("a%20", "holds a blank (character 2)"),
             ("a%2Fb", "holds '/' (character 2)"), ("a+b%0A", "holds '+' (character 2)"),
@@ -87,10 +87,10 @@ struct BodyReasonTests {
         ])
     func keys(key: String, problem: String) throws {
         try withServer(.memory) { server in
-            let http: TestHTTP = try server.http()
-            for method: String in ["GET", "POST", "DELETE"] {
-                for path: String in ["notes/i/\(key)", "notes/i/\(key)/v/1"] {
-                    let answer: TestHTTP.Answer = try http.ask(method, path, body: method == "POST" ? "{}" : nil)
+            let http = try server.http()
+            for method in ["GET", "POST", "DELETE"] {
+                for path in ["notes/i/\(key)", "notes/i/\(key)/v/1"] {
+                    let answer = try http.ask(method, path, body: method == "POST" ? "{}" : nil)
                     #expect(answer.status == 400 && answer.code == "invalid_key", "\(method): \(answer)")
                     #expect(answer.message == "The object's key \(problem), which is not admitted.", "\(method)")
                     #expect(answer.body.utf8.allSatisfy { (0x20...0x7E).contains($0) }, "\(method)")
@@ -100,12 +100,12 @@ struct BodyReasonTests {
         }
     }
 
-    @Test("a key that is too long is told how long it is and how long it may be; so are other names")
+    @Test("a name that is too long is 400 with its length and the maximum; a name with a bad character is 400, too")
     func names() throws {
         try withServer(.memory) { server in
-            let http: TestHTTP = try server.http()
-            let long: String = .init(repeating: "k", count: 257)
-            for (path, code, message): (String, String, String) in [
+            let http = try server.http()
+            let long = String(repeating: "k", count: 257)
+            for (path, code, message) in [
                 ("notes/i/\(long)", "invalid_key", "The object's key is 257 bytes long, the maximum is 256."),
                 ("\(long)/i/k", "invalid_bucket", "The bucket's name is 257 bytes long, the maximum is 64."),
                 (
@@ -121,7 +121,7 @@ struct BodyReasonTests {
                     "The parameter 'ccid' holds a blank (character 2), which is not admitted."
                 ),
             ] {
-                let answer: TestHTTP.Answer = try http.ask("DELETE", path)
+                let answer = try http.ask("DELETE", path)
                 #expect(answer.status == 400 && answer.code == code, "\(path): \(answer)")
                 #expect(answer.message == message)
             }
@@ -129,8 +129,8 @@ struct BodyReasonTests {
     }
 
     private func withServer(_ kind: StoreKind, _ body: (TestServer) throws -> Void) throws {
-        let store: TestStore = try .init(kind)
-        let server: TestServer = try .init(store: store.store)
+        let store = try TestStore(kind)
+        let server = try TestServer(store: store.store)
         defer { server.stop() }
         try body(server)
     }

@@ -7,73 +7,73 @@ import ThicketTestServer
 @Suite("REST index and changes")
 struct IndexTests {
     @Test(
-        "pages go on by their mark, stand at one position, and are those that sockets get",
+        "pages continue by their mark, show one position, and equal those that sockets get",
         arguments: StoreKind.allCases)
     func pages(kind: StoreKind) throws {
         try withServer(kind) { server in
-            let http: TestHTTP = try server.http()
-            let empty: TestHTTP.Answer = try http.ask("GET", "notes/index")
+            let http = try server.http()
+            let empty = try http.ask("GET", "notes/index")
             #expect(empty.status == 200 && empty.body.hasSuffix(#","index":[]}"#))
-            for number: Int in 1...5 { _ = try http.ask("POST", "notes/i/k\(number)", body: "{\"n\":\(number)}") }
-            let first: String = try http.ask("GET", "notes/index?limit=2&data=1").body
+            for number in 1...5 { _ = try http.ask("POST", "notes/i/k\(number)", body: "{\"n\":\(number)}") }
+            let first = try http.ask("GET", "notes/index?limit=2&data=1").body
             #expect(first.fields("id") == ["k5", "k4"] && first.contains(#""d":{"n":5}"#))
-            let huge: String = .init(repeating: "9", count: 40)
+            let huge = String(repeating: "9", count: 40)
             #expect(
-                try http.ask("GET", "notes/index?limit=\(huge)").body.fields("id").count == 5, "as many as there may be"
+                try http.ask("GET", "notes/index?limit=\(huge)").body.fields("id").count == 5, "the maximum applies"
             )
-            let mark: String = try #require(first.field("mark"))
+            let mark = try #require(first.field("mark"))
             _ = try http.ask("POST", "notes/i/k1", body: #"{"n":100}"#)
-            let second: String = try http.ask("GET", "notes/index?limit=2&data=1&mark=\(mark)").body
+            let second = try http.ask("GET", "notes/index?limit=2&data=1&mark=\(mark)").body
             #expect(second.fields("id") == ["k3", "k2"] && second.field("current") == first.field("current"))
-            let last: String = try #require(second.field("mark"))
-            let third: String = try http.ask("GET", "notes/index?limit=2&mark=x&mark=\(last)").body
+            let last = try #require(second.field("mark"))
+            let third = try http.ask("GET", "notes/index?limit=2&mark=x&mark=\(last)").body
             #expect(third.fields("id") == ["k1"] && third.contains(#""v":1"#) && third.field("mark") == nil)
-            let socket: TestClient = try server.client("s1")
+            let socket = try server.client("s1")
             #expect(try socket.ask("0:i:1:\(mark)::2") == "0:i:" + second)
         }
     }
 
-    @Test("with since, only what changed after that position is listed")
+    @Test("with since, only objects that changed after that position are listed")
     func since() throws {
         try withServer(.memory) { server in
-            let http: TestHTTP = try server.http()
-            for key: String in ["a", "b", "c"] { _ = try http.ask("POST", "notes/i/\(key)", body: "{}") }
-            let before: String = try server.current(http)
+            let http = try server.http()
+            for key in ["a", "b", "c"] { _ = try http.ask("POST", "notes/i/\(key)", body: "{}") }
+            let before = try server.current(http)
             #expect(try http.ask("GET", "notes/index?since=\(before)").body.hasSuffix(#""index":[]}"#))
             _ = try http.ask("POST", "notes/i/d", body: "{}")
             _ = try http.ask("POST", "notes/i/a", body: #"{"n":1}"#)
-            let page: String = try http.ask("GET", "notes/index?since=\(before)&limit=1").body
+            let page = try http.ask("GET", "notes/index?since=\(before)&limit=1").body
             #expect(page.fields("id") == ["a"])
-            let mark: String = try #require(page.field("mark"))
-            let rest: String = try http.ask("GET", "notes/index?since=\(before)&limit=2&mark=\(mark)").body
+            let mark = try #require(page.field("mark"))
+            let rest = try http.ask("GET", "notes/index?since=\(before)&limit=2&mark=\(mark)").body
             #expect(rest.fields("id") == ["d"] && rest.field("mark") == nil)
             #expect(try http.ask("GET", "notes/index?since=unknown").code == "unknown_cv")
         }
     }
 
     @Test(
-        "EMPTY removes every object, and is answered by the removal with its ccid beside the results of the others",
+        "EMPTY removes every object and is answered by the removal with its ccid, beside the other results",
         arguments: StoreKind.allCases)
     func empty(kind: StoreKind) throws {
         try withServer(kind) { server in
-            let http: TestHTTP = try server.http()
-            for number: Int in 0..<700 {
+            let http = try server.http()
+            for number in 0..<700 {
                 try http.send("POST", "notes/i/k\(number)", body: "{}")
             }
             for _ in 0..<700 { #expect(try http.receive().version == 1) }
-            let sweep: String =
+            let sweep =
                 #"[{"id":"notes","o":"EMPTY","ccid":"sweep"},{"id":"new","o":"M","ccid":"n","d":{"n":1}}]"#
-            let answer: TestHTTP.Answer = try http.ask("POST", "notes/changes?clientid=web", body: sweep)
-            let results: [JSONObject] = try #require(try JSONValue(parsing: answer.body).arrayValue).compactMap(
+            let answer = try http.ask("POST", "notes/changes?clientid=web", body: sweep)
+            let results = try #require(try JSONValue(parsing: answer.body).arrayValue).compactMap(
                 \.objectValue)
             #expect(results.map { $0["ccids"]?.arrayValue } == [["n"], ["sweep"]], "\(answer.body)")
             #expect(results.last?["o"] == "-" && results.last?["clientid"] == "web")
-            #expect(try http.ask("GET", "notes/index").body.fields("id") == ["new"], "what came after it stays")
-            #expect(try http.ask("POST", "notes/changes", body: sweep).body.contains("409"), "and it is made once")
-            let other: TestHTTP.Answer = try http.ask(
+            #expect(try http.ask("GET", "notes/index").body.fields("id") == ["new"], "an object created after it stays")
+            #expect(try http.ask("POST", "notes/changes", body: sweep).body.contains("409"), "it is applied once")
+            let other = try http.ask(
                 "POST", "notes/changes", body: #"[{"id":"tags","o":"EMPTY","ccid":"s2"}]"#)
             #expect(other.body.contains(#""error":400"#), "the id is the bucket's name")
-            let alone: TestHTTP.Answer = try http.ask(
+            let alone = try http.ask(
                 "POST", "tags/changes", body: #"{"id":"tags","o":"EMPTY","ccid":"s3"}"#)
             #expect(alone.status == 200 && alone.body.contains(#""error":412"#), "there was nothing")
         }
@@ -82,13 +82,13 @@ struct IndexTests {
     @Test("changes sent together are answered together, in order, each with its own result")
     func submission() throws {
         try withServer(.memory) { server in
-            let http: TestHTTP = try server.http()
-            let socket: TestClient = try server.client("s1", command: "cv:\(try server.current(http))")
+            let http = try server.http()
+            let socket = try server.client("s1", command: "cv:\(try server.current(http))")
             #expect(try socket.receive() == "0:c:[]")
-            let body: String =
+            let body =
                 #"[{"id":"a","o":"M","ccid":"1","v":{"n":{"o":"+","v":1}}},{"id":"a","o":"M","ccid":"1","v":{}},"#
                 + #"{"id":"b","o":"-","ccid":"2"},{"id":"c","o":"M","ccid":"3","d":{"t":"x"}},{"o":"M","ccid":"4"}]"#
-            let answer: TestHTTP.Answer = try http.ask("POST", "notes/changes?clientid=web&wait=1", body: body)
+            let answer = try http.ask("POST", "notes/changes?clientid=web&wait=1", body: body)
             #expect(answer.status == 200 && answer.body.ccids == ["1", "1", "2", "3", "4"])
             #expect(
                 answer.body.contains(#""ev":1,"ccids":["1"]"#) && answer.body.contains(#""error":409,"ccids":["1"]"#))
@@ -101,23 +101,23 @@ struct IndexTests {
     }
 
     @Test(
-        "changes since a position come at once; without any, the request waits for the next",
+        "changes since a position come at once; if it has none, the request waits for the next",
         arguments: StoreKind.allCases)
     func waiting(kind: StoreKind) throws {
         try withServer(kind) { server in
-            let http: TestHTTP = try server.http()
-            let start: String = try server.current(http)
+            let http = try server.http()
+            let start = try server.current(http)
             _ = try http.ask("POST", "notes/i/a?ccid=c1&clientid=web", body: #"{"n":1}"#)
             _ = try http.ask("POST", "notes/i/a?ccid=c2", body: #"{"n":2}"#)
-            let missed: String = try http.ask("GET", "notes/changes?clientid=x&cv=\(start)").body
+            let missed = try http.ask("GET", "notes/changes?clientid=x&cv=\(start)").body
             #expect(missed.hasPrefix(#"[{"clientid":"web","cv":""#) && missed.ccids == ["c1", "c2"])
-            let last: String = try #require(missed.fields("cv").last)
-            let waiter: TestHTTP = try server.http()
+            let last = try #require(missed.fields("cv").last)
+            let waiter = try server.http()
             try waiter.send("GET", "notes/changes?clientid=x&cv=\(last)")
             #expect(waitUntil { server.metrics.restWaiters.value == 1 })
-            let socket: TestClient = try server.client("s1")
+            let socket = try server.client("s1")
             _ = try socket.ask(edit("b", "c3", to: "x"))
-            let heard: TestHTTP.Answer = try waiter.receive()
+            let heard = try waiter.receive()
             #expect(heard.status == 200 && heard.body.ccids == ["c3"])
             #expect(server.metrics.restWaiters.value == 0)
             try waiter.send("GET", "notes/changes")
@@ -128,35 +128,35 @@ struct IndexTests {
         }
     }
 
-    @Test("a wait ends when its time is over, when the client goes, when there are too many, and when the server stops")
+    @Test("a wait ends with its time, its client and the server, and one wait too many is refused with 503")
     func ends() throws {
-        let store: TestStore = try .init(.memory)
-        let server: TestServer = try .init(store: store.store) {
+        let store = try TestStore(.memory)
+        let server = try TestServer(store: store.store) {
             $0.limits.changesWaitersMax = 2
             $0.limits.changesWait = .seconds(1)
         }
-        let first: TestHTTP = try server.http()
+        let first = try server.http()
         #expect(try first.ask("GET", "notes/changes").body == "[]", "nothing came in its time")
         #expect(try first.ask("GET", "user").status == 200, "and the connection goes on")
         server.stop()
-        let other: TestServer = try .init(store: store.store) { $0.limits.changesWaitersMax = 2 }
-        let (one, two, three): (TestHTTP, TestHTTP, TestHTTP) = (try other.http(), try other.http(), try other.http())
+        let other = try TestServer(store: store.store) { $0.limits.changesWaitersMax = 2 }
+        let (one, two, three) = (try other.http(), try other.http(), try other.http())
         try one.send("GET", "notes/changes")
         try two.send("GET", "notes/changes")
         #expect(waitUntil { other.metrics.restWaiters.value == 2 })
-        let refused: TestHTTP.Answer = try three.ask("GET", "notes/changes")
+        let refused = try three.ask("GET", "notes/changes")
         #expect(refused.status == 503 && refused.code == "unavailable" && refused.fields["retry-after"] == "1")
         #expect(other.metrics.limitHits.value(.waiters) == 1)
         two.leave()
-        #expect(waitUntil { other.metrics.restWaiters.value == 1 }, "the server hears of a client that goes")
+        #expect(waitUntil { other.metrics.restWaiters.value == 1 }, "the server notices a client that leaves")
         #expect(waitUntil { other.metrics.net.connections.value == 2 })
         other.stop()
-        #expect(try one.receive().body == "[]", "a server that stops lets nobody wait")
+        #expect(try one.receive().body == "[]", "a server that stops ends all waits")
     }
 
     private func withServer(_ kind: StoreKind, _ body: (TestServer) throws -> Void) throws {
-        let store: TestStore = try .init(kind)
-        let server: TestServer = try .init(store: store.store)
+        let store = try TestStore(kind)
+        let server = try TestServer(store: store.store)
         defer { server.stop() }
         try body(server)
     }

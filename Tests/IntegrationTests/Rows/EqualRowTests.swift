@@ -3,16 +3,17 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 
-/// Rows of docs/PROTOCOL.md about two who set one object to the same, and about deltas that cut surrogate pairs.
-@Suite("Rows: what is there already, and whole pairs")
+/// Rows of docs/PROTOCOL.md about two clients that set an object to the same value, and about deltas that cut surrogate
+/// pairs.
+@Suite("Rows: equal objects and whole surrogate pairs")
 struct EqualRowTests {
     @Test(
-        "412: a whole object on an older version, of which nothing is left to set; typed letters stand",
+        "412: a whole object on an older version with nothing left to set; letters that are typed are kept",
         .rows("whole-equal"), arguments: StoreKind.allCases)
     func equal(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let client: TestClient = bench.client
+        let client = bench.client
         try client.apply(edit("k", "x1", to: "shopping:"))
         let milk = #""sv":1,"v":{"t":{"o":"d","v":"=9\t+ milk"}}"#
         try client.apply(change(#"{"id":"k","o":"M","ccid":"x2",\#(milk)}"#))
@@ -20,9 +21,9 @@ struct EqualRowTests {
         try client.expect(
             change(#"{"id":"k","o":"M","ccid":"e2","sv":1,"d":{"t":"shopping: milk"}}"#), refused: .emptyChange)
         #expect(try client.body("k", 2) == #"{"t":"shopping: milk"}"#)
-        let http: TestHTTP = try bench.server.http()
+        let http = try bench.server.http()
         for query in ["", "?replace=1"] {
-            let said: TestHTTP.Answer = try http.ask("POST", "notes/i/k/v/1\(query)", body: #"{"t":"shopping: milk"}"#)
+            let said = try http.ask("POST", "notes/i/k/v/1\(query)", body: #"{"t":"shopping: milk"}"#)
             #expect(said.status == 412 && said.code == "nothing_changed", "\(said)")
         }
         try client.apply(change(#"{"id":"k","o":"M","ccid":"x3",\#(milk)}"#))
@@ -30,14 +31,14 @@ struct EqualRowTests {
     }
 
     @Test(
-        "a delta that cuts a surrogate pair is told with whole pairs: on time, late, and out of the log",
+        "a delta that cuts a surrogate pair is sent with whole pairs: on time, late, and from the log",
         .rows("cut-pair"), arguments: StoreKind.allCases)
     func pairs(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let other: TestClient = try bench.server.client("o", command: "i::::1")
+        let other = try bench.server.client("o", command: "i::::1")
         _ = try other.receive()
-        let start: String = try #require(try bench.client.ask(edit("k", "x1", to: "🙋")).field("cv"))
+        let start = try #require(try bench.client.ask(edit("k", "x1", to: "🙋")).field("cv"))
         _ = try other.receive()
         let whole = #""v":{"t":{"o":"d","v":"-2\t+%F0%9F%99%8C"}}"#
         for (place, version) in [(1, 1), (3, 1)] {
@@ -48,11 +49,11 @@ struct EqualRowTests {
                 _ = try other.drain()
             }
             let cut = #"{"id":"\#(key)","o":"M","ccid":"z\#(place)","sv":\#(version),"#
-            let said: String = try bench.client.ask(change(cut + #""v":{"t":{"o":"d","v":"=1\t-1\t+%ED%B9%8C"}}}"#))
+            let said = try bench.client.ask(change(cut + #""v":{"t":{"o":"d","v":"=1\t-1\t+%ED%B9%8C"}}}"#))
             #expect(said.contains(whole), "\(said)")
             #expect(try other.receive() == said)
         }
-        let log: String = try bench.server.client("late").ask("0:cv:\(start)")
+        let log = try bench.server.client("late").ask("0:cv:\(start)")
         #expect(log.contains(whole) && !log.contains("%ED%"), "\(log)")
     }
 }

@@ -7,35 +7,35 @@ import ThicketTestServer
 @Suite("What is answered to what: reading")
 struct ReadRowTests {
     @Test(
-        "an index lists the newest change first, without what was removed, and data only when asked for",
+        "an index lists the newest change first, without removed objects, and with data only on request",
         .rows("index-data", "index-order"), arguments: StoreKind.allCases)
     func index(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
         try bench.client.apply(edit("one", "a", to: "1"), edit("two", "b", to: "2"), edit("three", "c", to: "3"))
         try bench.client.apply(removal("two", "d"), edit("one", "e", sv: 1, to: "uno"))
-        for request: String in ["i::::500", "i:0:::500", "i:::", "i"] {
-            let answer: String = try bench.server.client("r", command: request).receive()
+        for request in ["i::::500", "i:0:::500", "i:::", "i"] {
+            let answer = try bench.server.client("r", command: request).receive()
             #expect(answer.hasSuffix(#"","index":[{"id":"one","v":2},{"id":"three","v":1}]}"#), "\(request): \(answer)")
         }
-        let full: String = try bench.server.client("r", command: "i:1:::10").receive()
+        let full = try bench.server.client("r", command: "i:1:::10").receive()
         #expect(
             full.hasSuffix(#"","index":[{"id":"one","v":2,"d":{"t":"uno"}},{"id":"three","v":1,"d":{"t":"3"}}]}"#))
     }
 
     @Test(
-        "the index of an empty bucket has a current that cv knows, and no mark", .rows("index-empty"),
+        "the index of an empty bucket has a current that cv accepts, and no mark", .rows("index-empty"),
         arguments: StoreKind.allCases)
     func empty(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let answer: String = try bench.client.ask("0:i:1:::10")
-        let current: String = try #require(answer.field("current"))
+        let answer = try bench.client.ask("0:i:1:::10")
+        let current = try #require(answer.field("current"))
         #expect(!current.isEmpty && answer == #"0:i:{"current":"\#(current)","index":[]}"#)
         #expect(try bench.client.ask("0:cv:\(current)") == "0:c:[]")
     }
 
-    /// How each known client asks for its first page and for those behind it.
+    /// How each known client requests its first page and the pages after it.
     private static let forms: [(library: String, first: String, next: @Sendable (String) -> String)] = [
         ("node-simperium", "0:i:1:::10", { "0:i:1:\($0)::10" }), ("ios", "0:i::::500", { "0:i::\($0)::500" }),
         ("android", "0:i::::50", { "0:i::\($0)::50" }), ("", "0:i:1:::40", { "0:i:1:\($0)::100" }),
@@ -43,16 +43,16 @@ struct ReadRowTests {
     ]
 
     @Test(
-        "every known client's way of asking walks the whole bucket: each object once, one current, no empty page",
+        "every known client's requests scan the whole bucket: each object once, one current, no empty page",
         .rows("index-pages", "index-forms"), arguments: StoreKind.allCases)
-    func walks(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+    func scans(kind: StoreKind) throws {
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let keys: [String] = (0..<120).map { "k\($0)" }
+        let keys = (0..<120).map { "k\($0)" }
         try bench.client.apply(keys.map { edit($0, "x-\($0)", to: $0) })
         for (library, first, next) in Self.forms {
-            let reader: TestClient = try bench.server.client("r", library: library)
-            var pages: [String] = [try reader.ask(first)]
+            let reader = try bench.server.client("r", library: library)
+            var pages = [try reader.ask(first)]
             while let mark: String = pages.last?.field("mark") { pages.append(try reader.ask(next(mark))) }
             #expect(pages.flatMap { $0.fields("id") } == keys.reversed(), "\(first)")
             #expect(Set(pages.compactMap { $0.field("current") }).count == 1, "\(first)")
@@ -61,7 +61,7 @@ struct ReadRowTests {
     }
 
     @Test(
-        "removed objects are listed by key with version and time, page by page, and the removals of one by age",
+        "removed objects are listed by key with version and time, page by page, and one object's removals by age",
         .rows("removed", "removed-one", "removed-forms"), arguments: StoreKind.allCases)
     func removals(kind: StoreKind) throws {
         let bench = try RowBench(kind)
@@ -74,7 +74,7 @@ struct ReadRowTests {
         #expect(first.fields("id") == ["a"] && first.field("mark") == "a" && first.contains("\"v\":2,\"t\":1"))
         let second = try client.ask(#"0:removed:{"after":"a","limit":1}"#)
         #expect(second.fields("id") == ["c"] && second.field("mark") == nil && second.contains("\"v\":4,"))
-        // What is there again is in no list; its removals are in its own.
+        // An object that was created again is in no list; its own list still has its removals.
         try client.apply(edit("a", "8", to: "back"))
         #expect(try client.ask("0:removed:nonsense").fields("id") == ["c"])
         let one = try client.ask(#"0:removed:{"id":"c","limit":10}"#)
@@ -86,53 +86,53 @@ struct ReadRowTests {
         }
     }
 
-    @Test("a page has 100 objects unless a number is named, and 1,000 at most", .rows("index-size"))
+    @Test("a page has 100 objects unless the request has a number, and 1,000 at most", .rows("index-size"))
     func sizes() throws {
-        let bench: RowBench = try .init(.memory)
+        let bench = try RowBench(.memory)
         defer { bench.finish() }
         try bench.client.apply((0..<1_005).map { edit("k\($0)", "x\($0)", to: "v") })
-        for (limit, count): (String, Int) in [("", 100), ("0", 100), ("no", 100), ("7", 7), ("5000", 1_000)] {
-            let page: String = try bench.server.client("r", command: "i::::\(limit)").receive()
+        for (limit, count) in [("", 100), ("0", 100), ("no", 100), ("7", 7), ("5000", 1_000)] {
+            let page = try bench.server.client("r", command: "i::::\(limit)").receive()
             #expect(page.fields("id").count == count && page.field("mark") != nil, "limit '\(limit)'")
         }
     }
 
     @Test("a page of large objects ends early, with a mark", .rows("index-bytes"), arguments: StoreKind.allCases)
     func bytes(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let large: String = String(repeating: "x", count: 900_000)
+        let large = String(repeating: "x", count: 900_000)
         try bench.client.apply((0..<6).map { edit("k\($0)", "x\($0)", to: large) })
-        let first: String = try bench.client.ask("0:i:1:::100")
+        let first = try bench.client.ask("0:i:1:::100")
         #expect((4...5).contains(first.fields("id").count))
-        let mark: String = try #require(first.field("mark"))
-        let second: String = try bench.client.ask("0:i:1:\(mark)::100")
+        let mark = try #require(first.field("mark"))
+        let second = try bench.client.ask("0:i:1:\(mark)::100")
         #expect(first.fields("id").count + second.fields("id").count == 6 && second.field("mark") == nil)
     }
 
     @Test(
-        "a walk shows the moment it began; what changed or went meanwhile comes by cv with its current",
+        "an index scan shows the moment it began; later changes and removals come by cv with its current",
         .rows("index-moment"), arguments: StoreKind.allCases)
     func moment(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
         try bench.client.apply(edit("a", "1", to: "a"), edit("b", "2", to: "b"), edit("c", "3", to: "c"))
-        let reader: TestClient = try bench.server.client("r", library: "ios")
-        let first: String = try reader.ask("0:i:1:::1")
+        let reader = try bench.server.client("r", library: "ios")
+        let first = try reader.ask("0:i:1:::1")
         try bench.client.apply(edit("a", "4", sv: 1, to: "later"), removal("b", "5"), edit("d", "6", to: "d"))
-        let second: String = try reader.ask("0:i:1:\(try #require(first.field("mark")))::10")
+        let second = try reader.ask("0:i:1:\(try #require(first.field("mark")))::10")
         #expect(second.field("current") == first.field("current"))
         #expect(second.hasSuffix(#""index":[{"id":"b","v":1,"d":{"t":"b"}},{"id":"a","v":1,"d":{"t":"a"}}]}"#))
-        let since: String = try reader.ask("0:cv:\(try #require(first.field("current")))")
+        let since = try reader.ask("0:cv:\(try #require(first.field("current")))")
         #expect(since.ccids == ["4", "5", "6"])
     }
 
-    @Test("a mark that cannot be read begins the walk anew", .rows("index-bad-mark"), arguments: StoreKind.allCases)
+    @Test("an unreadable mark begins the scan again", .rows("index-bad-mark"), arguments: StoreKind.allCases)
     func badMark(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
         try bench.client.apply(edit("a", "1", to: "a"), edit("b", "2", to: "b"))
-        for mark: String in ["x", "x.y", "0", String(repeating: "f", count: 300)] {
+        for mark in ["x", "x.y", "0", String(repeating: "f", count: 300)] {
             #expect(try bench.client.ask("0:i::\(mark)::10").fields("id") == ["b", "a"], "\(mark)")
         }
     }
@@ -140,10 +140,10 @@ struct ReadRowTests {
     // MARK: Entity
 
     @Test(
-        "a kept version is given, of keys with dots and of removed objects too; what is not there is a question mark",
+        "a kept version is returned, also of keys with dots and removed objects; any other is a question mark",
         .rows("entity", "entity-dots", "entity-unknown", "entity-removed"), arguments: StoreKind.allCases)
     func entity(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
         try bench.client.apply(edit("a.b.c", "1", to: "old"), edit("a.b.c", "2", sv: 1, to: "new"))
         try bench.client.apply(edit("gone", "3", to: "was"), removal("gone", "4"))
@@ -159,38 +159,38 @@ struct ReadRowTests {
     // MARK: Change versions
 
     @Test(
-        "cv is answered by all later changes, oldest first and the asker's own among them; by none; or by a question mark",
+        "cv returns all later changes, oldest first and with the client's own; or none; or a question mark",
         .rows("cv-later", "cv-current", "cv-unknown"), arguments: StoreKind.allCases)
     func changesSince(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let start: String = try #require(try bench.client.ask("0:i::::1").field("current"))
-        var told: [String] = try bench.client.apply(edit("k", "x1", to: "a"))
+        let start = try #require(try bench.client.ask("0:i::::1").field("current"))
+        var told = try bench.client.apply(edit("k", "x1", to: "a"))
         told += try bench.client.apply(edit("k", "x2", sv: 1, to: "b"))
         told += try bench.client.apply(removal("k", "x3"))
-        let elements: [String] = told.map { String($0.dropFirst("0:c:[".count).dropLast()) }
-        let reader: TestClient = try bench.server.client("r")
-        for asker: TestClient in [bench.client, reader] {
+        let elements = told.map { String($0.dropFirst("0:c:[".count).dropLast()) }
+        let reader = try bench.server.client("r")
+        for asker in [bench.client, reader] {
             #expect(try asker.ask("0:cv:\(start)") == "0:c:[\(elements.joined(separator: ","))]")
-            let first: String = try #require(elements[0].field("cv"))
+            let first = try #require(elements[0].field("cv"))
             #expect(try asker.ask("0:cv:\(first)") == "0:c:[\(elements[1]),\(elements[2])]")
             #expect(try asker.ask("0:cv:\(try #require(elements[2].field("cv")))") == "0:c:[]")
         }
-        let foreign: String = try #require(
+        let foreign = try #require(
             try bench.server.client("o", bucket: "tags", command: "i::::1").receive().field("current"))
-        for text: String in ["", "0", "?", "nonsense", foreign, String(repeating: "a", count: 32)] {
+        for text in ["", "0", "?", "nonsense", foreign, String(repeating: "a", count: 32)] {
             #expect(try reader.ask("0:cv:\(text)") == "0:cv:?", "\(text)")
         }
     }
 
     @Test(
-        "a channel is told of others from its first i or cv on, each change once; one that never asked, only of its own",
+        "a channel gets the changes of others from its first i or cv on, each change once",
         .rows("cv-once"), arguments: StoreKind.allCases)
     func once(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let start: String = try #require(try bench.client.ask("0:i::::1").field("current"))
-        let reader: TestClient = try bench.server.client("r")
+        let start = try #require(try bench.client.ask("0:i::::1").field("current"))
+        let reader = try bench.server.client("r")
         try bench.client.apply(edit("a", "x1", to: "a"))
         #expect(try reader.ask("0:cv:\(start)").ccids == ["x1"])
         try bench.client.apply(edit("b", "x2", to: "b"))
@@ -200,7 +200,7 @@ struct ReadRowTests {
     }
 
     @Test(
-        "a channel that asks for nothing hears of every change since it was let in, after a second or with its own first change",
+        "a channel that asks for nothing gets all changes since its init after a second or with its first change",
         .rows("cv-never"), arguments: StoreKind.allCases)
     func never(kind: StoreKind) throws {
         let bench = try RowBench(kind)
@@ -211,24 +211,24 @@ struct ReadRowTests {
         try bench.client.apply(edit("a", "x1", to: "a"), edit("b", "x2", to: "b"))
         #expect(try writing.apply(edit("c", "x3", to: "c")).flatMap(\.ccids).suffix(1) == ["x3"])
         try bench.client.apply(edit("d", "x4", to: "d"))
-        var heard: [String] = []
+        var heard = [String]()
         while heard.count < 4 { heard += try waiting.receive().ccids }
         #expect(heard == ["x1", "x2", "x3", "x4"])
         #expect(try writing.drain().flatMap(\.ccids).last == "x4")
     }
 
-    @Test("a long answer to cv comes in several messages, all of it and in order", .rows("cv-long"))
+    @Test("a long answer to cv comes in several messages, complete and in order", .rows("cv-long"))
     func long() throws {
-        for kind: StoreKind in StoreKind.allCases {
-            let bench: RowBench = try .init(kind) { config in
+        for kind in StoreKind.allCases {
+            let bench = try RowBench(kind) { config in
                 config.limits.tailChangesMax = 0
                 config.limits.catchUpPageChanges = 3
             }
             defer { bench.finish() }
-            let start: String = try #require(try bench.client.ask("0:i::::1").field("current"))
+            let start = try #require(try bench.client.ask("0:i::::1").field("current"))
             try bench.client.apply((1...7).map { edit("k\($0)", "x\($0)", to: "v") })
-            let reader: TestClient = try bench.server.client("r", command: "cv:\(start)")
-            let parts: [[String]] = try (0..<3).map { _ in try reader.receive().ccids }
+            let reader = try bench.server.client("r", command: "cv:\(start)")
+            let parts = try (0..<3).map { _ in try reader.receive().ccids }
             #expect(parts == [["x1", "x2", "x3"], ["x4", "x5", "x6"], ["x7"]])
         }
     }

@@ -3,16 +3,16 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 
-/// What is refused, with its code to the letter, over a real socket on both stores. The connection goes on each time.
-@Suite("What is answered to what: what is refused")
+/// Refused changes with their exact codes, over a real socket on both stores. The connection stays open each time.
+@Suite("What is answered to what: refusals")
 struct RefusalRowTests {
     @Test("400: a key, ccid, operation or shape that is not valid", .rows("bad-shape"), arguments: StoreKind.allCases)
     func shape(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let client: TestClient = bench.client
-        let long: String = String(repeating: "k", count: 257)
-        let table: [String] = [
+        let client = bench.client
+        let long = String(repeating: "k", count: 257)
+        let table = [
             #"{"id":"two words","o":"M","ccid":"e","v":{}}"#, #"{"id":"","o":"M","ccid":"e","v":{}}"#,
             #"{"id":"a/b","o":"M","ccid":"e","v":{}}"#, #"{"id":"\#(long)","o":"M","ccid":"e","v":{}}"#,
             #"{"id":"k","o":"M","v":{}}"#, #"{"id":"k","o":"M","ccid":"","v":{}}"#,
@@ -20,17 +20,17 @@ struct RefusalRowTests {
             #"{"id":"k","o":"M","ccid":"e","sv":"x","v":{}}"#, #"{"id":"k","o":"M","ccid":"e","d":[1]}"#,
             #"{"o":"M","ccid":"e","v":{}}"#,
         ]
-        for json: String in table { try client.expect(change(json), refused: .invalidRequest) }
+        for json in table { try client.expect(change(json), refused: .invalidRequest) }
         #expect(try client.ask(change("no json")).contains("\"error\":400"))
         #expect(try client.apply(edit("k", "e", to: "a")).count == 1, "a refused ccid is not used up")
     }
 
-    @Test("401: a token that may only read", .rows("read-only"), arguments: StoreKind.allCases)
+    @Test("401: a token for reading only", .rows("read-only"), arguments: StoreKind.allCases)
     func readOnly(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
         try bench.client.apply(edit("k", "x", to: "a"))
-        let reader: TestClient = try bench.server.client("c", token: "read-token")
+        let reader = try bench.server.client("c", token: "read-token")
         try reader.expect(edit("k", "e1", sv: 1, to: "b"), refused: .unauthorized)
         try reader.expect(removal("k", "e2"), refused: .unauthorized)
         try reader.expect(change(#"{"id":"notes","o":"EMPTY","ccid":"e3"}"#), refused: .unauthorized)
@@ -41,7 +41,7 @@ struct RefusalRowTests {
         "409: a ccid counts once in a bucket, over keys, connections and restarts", .rows("known", "known-later"),
         arguments: StoreKind.allCases)
     func known(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
         try bench.client.apply(edit("k", "once", to: "a"))
         try bench.client.expect(edit("k", "once", to: "a"), refused: .duplicateChange)
@@ -54,48 +54,48 @@ struct RefusalRowTests {
     }
 
     @Test(
-        "a ccid that was refused may come again: with the whole object after 404, 405 and 440", .rows("refused-id"),
+        "a refused ccid may be sent again: with the whole object after 404, 405 and 440", .rows("refused-id"),
         arguments: StoreKind.allCases)
     func refusedID(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let client: TestClient = bench.client
+        let client = bench.client
         try client.expect(edit("k", "r1", sv: 3, to: "a"), refused: .notFound)
         try client.apply(change(#"{"id":"k","o":"M","ccid":"r1","d":{"t":"a"}}"#))
         try client.expect(edit("k", "r2", sv: 9, to: "b"), refused: .badVersion)
         try client.apply(change(#"{"id":"k","o":"M","ccid":"r2","sv":9,"d":{"t":"b"}}"#))
-        let misfit: String = #""v":{"t":{"o":"d","v":"=90"}}"#
+        let misfit = #""v":{"t":{"o":"d","v":"=90"}}"#
         try client.expect(change(#"{"id":"k","o":"M","ccid":"r3","sv":2,\#(misfit)}"#), refused: .invalidDiff)
         try client.apply(change(#"{"id":"k","o":"M","ccid":"r3","sv":2,\#(misfit),"d":{"t":"c"}}"#))
         #expect(try client.body("k", 3) == #"{"t":"c"}"#)
     }
 
     @Test(
-        "404: an edit of what is not there, unknown or removed", .rows("edit-nothing-there"),
+        "404: an edit of an unknown or a removed object", .rows("edit-nothing-there"),
         arguments: StoreKind.allCases)
     func nothingThere(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let client: TestClient = bench.client
+        let client = bench.client
         try client.expect(edit("never", "e1", sv: 1, to: "a"), refused: .notFound)
         try client.apply(edit("k", "x1", to: "a"), removal("k", "x2"))
-        for version: Int in 1...3 {
+        for version in 1...3 {
             try client.expect(edit("k", "e2", sv: version, to: "b"), refused: .notFound)
         }
     }
 
-    @Test("405: an edit of a version that is not there yet", .rows("edit-too-new"), arguments: StoreKind.allCases)
+    @Test("405: an edit of a version that does not exist yet", .rows("edit-too-new"), arguments: StoreKind.allCases)
     func tooNew(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let client: TestClient = bench.client
+        let client = bench.client
         try client.apply(edit("k", "x1", to: "a"))
         try client.expect(edit("k", "e1", sv: 2, to: "b"), refused: .badVersion)
         #expect(try client.body("k", 1) == #"{"t":"a"}"#)
     }
 
     @Test(
-        "440: a difference that does not fit, works on another type, or is none", .rows("edit-misfit"),
+        "440: a diff that does not fit, works on another type, or is not a diff", .rows("edit-misfit"),
         arguments: StoreKind.allCases,
         [
             #"{"t":{"o":"d","v":"=99\t+x"}}"#, #"{"t":{"o":"d","v":"nonsense"}}"#, #"{"t":{"o":"I","v":1}}"#,
@@ -103,9 +103,9 @@ struct RefusalRowTests {
             #"{"t":{"o":"what","v":1}}"#, #"{"t":{"v":"b"}}"#, #"{"t":"b"}"#,
         ])
     func misfit(kind: StoreKind, difference: String) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let client: TestClient = bench.client
+        let client = bench.client
         try client.apply(edit("k", "x1", to: "abc"))
         try client.expect(
             change(#"{"id":"k","o":"M","ccid":"e","sv":1,"v":\#(difference)}"#), refused: .invalidDiff)
@@ -113,13 +113,13 @@ struct RefusalRowTests {
     }
 
     @Test(
-        "412: nothing would change; numbers are compared by value", .rows("no-change"), arguments: StoreKind.allCases)
+        "412: an edit without effect; numbers are compared by value", .rows("no-change"), arguments: StoreKind.allCases)
     func noChange(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let client: TestClient = bench.client
+        let client = bench.client
         try client.apply(change(#"{"id":"k","o":"M","ccid":"x1","v":{"n":{"o":"+","v":1}}}"#))
-        for difference: String in [
+        for difference in [
             #"{}"#, #"{"n":{"o":"r","v":1}}"#, #"{"n":{"o":"r","v":1.0}}"#, #"{"none":{"o":"-"}}"#,
         ] {
             try client.expect(
@@ -128,12 +128,12 @@ struct RefusalRowTests {
         try client.expect(change(#"{"id":"k","o":"M","ccid":"e","sv":1,"d":{"n":1e0}}"#), refused: .emptyChange)
     }
 
-    @Test("413: an object larger than the server keeps", .rows("too-large"), arguments: StoreKind.allCases)
+    @Test("413: an object above the server's bound", .rows("too-large"), arguments: StoreKind.allCases)
     func tooLarge(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind) { $0.limits.documentBytesMax = 2_000 }
+        let bench = try RowBench(kind) { $0.limits.documentBytesMax = 2_000 }
         defer { bench.finish() }
-        let client: TestClient = bench.client
-        let long: String = String(repeating: "x", count: 2_100)
+        let client = bench.client
+        let long = String(repeating: "x", count: 2_100)
         try client.expect(edit("k", "e1", to: long), refused: .tooLarge)
         try client.apply(edit("k", "x1", to: "a"))
         try client.expect(edit("k", "e2", sv: 1, to: long), refused: .tooLarge)
@@ -142,10 +142,10 @@ struct RefusalRowTests {
     }
 
     @Test(
-        "a removal: 405 of an old version, 412 of what is removed already, 404 of what never was",
+        "a removal: 405 of an old version, 412 of a removed object, 404 of an unknown one",
         .rows("remove-old", "remove-removed", "remove-never"), arguments: StoreKind.allCases)
     func removals(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
         let client: TestClient = bench.client
         try client.apply(edit("k", "x1", to: "a"), edit("k", "x2", sv: 1, to: "b"))
@@ -159,21 +159,21 @@ struct RefusalRowTests {
     }
 
     @Test(
-        "node-simperium's two habits do no harm: a ghost record in d, and the echo of a removal",
+        "a ghost record in d and the echo of a removal, two habits of node-simperium, do no harm",
         .rows("whole-object-ghost", "remove-echo"), arguments: StoreKind.allCases)
     func habits(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let node: TestClient = try bench.server.client("c", library: "node-simperium", command: "i:1:::10")
+        let node = try bench.server.client("c", library: "node-simperium", command: "i:1:::10")
         _ = try node.receive()
         try node.apply(edit("k", "x1", to: "abc"))
-        let ghost: String = #""d":{"version":1,"data":{"t":"abc"}}"#
+        let ghost = #""d":{"version":1,"data":{"t":"abc"}}"#
         try node.expect(
             change(#"{"id":"k","o":"M","ccid":"e1","sv":1,"v":{"t":{"o":"d","v":"=90"}},\#(ghost)}"#),
             refused: .emptyChange)
         try node.apply(change(#"{"id":"k","o":"M","ccid":"e1","sv":1,"v":{"t":{"o":"d","v":"=3\t+d"}},\#(ghost)}"#))
         #expect(try node.body("k", 2) == #"{"t":"abcd"}"#)
-        // Somebody removes the object and makes it anew before the echo of the removal comes.
+        // Another client removes and creates the object again before the echo of the removal arrives.
         try bench.client.apply(removal("k", "x2"), edit("k", "x3", to: "new"))
         _ = try node.drain()
         try node.expect(removal("k", "echo"), refused: .emptyChange)
@@ -182,14 +182,14 @@ struct RefusalRowTests {
     }
 
     @Test(
-        "503 while the store cannot commit, 500 when it finds the row bad; the same change is taken later",
+        "503 while the store cannot commit, 500 when it finds the row bad; the same change is accepted later",
         .rows("cannot-write", "failed"))
     func failures() throws {
         let (full, bad): (Flag, Flag) = (.init(), .init())
         let store: MemoryStore = try .forTests(faults: { _ in
             full.isSet ? .fail(StoreError(.full, "a test")) : bad.isSet ? .fail(StoreError(.corrupt, "a test")) : .none
         })
-        let server: TestServer = try TestServer(store: store)
+        let server = try TestServer(store: store)
         defer { server.abort() }
         let client: TestClient = try server.client("c")
         try client.apply(edit("k", "x1", to: "a"))
@@ -204,17 +204,17 @@ struct RefusalRowTests {
     }
 
     @Test(
-        "an init is refused by what is wrong with it: 400, 401 or 500; old clients hear 'expired' first",
+        "an invalid init is refused with 400, 401 or 500; old clients get 'expired' first",
         .rows("init-malformed", "init-token", "init-refused", "init-old"), arguments: StoreKind.allCases)
     func opening(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind) { config in
+        let bench = try RowBench(kind) { config in
             config.limits.bucketsPerUserMax = 1
             config.limits.channelsPerConnectionMax = 3
         }
         defer { bench.finish() }
-        let client: TestClient = bench.client
+        let client = bench.client
         try client.apply(edit("k", "x", to: "a"))
-        let who: String = #""clientid":"c","app_id":"app""#
+        let who = #""clientid":"c","app_id":"app""#
         try client.expect(opening: #"\#(who),"name":"notes""#, refused: .invalidRequest)
         try client.expect(opening: #"\#(who),"token":"a b","name":"notes""#, refused: .invalidRequest)
         try client.expect(opening: #"\#(who),"token":"unknown","name":"notes""#, refused: .unauthorized)

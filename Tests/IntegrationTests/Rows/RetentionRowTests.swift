@@ -3,51 +3,51 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 
-/// What is answered about the past that is no longer kept: a server whose keeper cuts, over a real socket.
-@Suite("What is answered to what: what has been cut")
+/// Answers about a past that is no longer kept: a server whose maintenance cuts the log, over a real socket.
+@Suite("What is answered to what: a cut log")
 struct RetentionRowTests {
-    private static let versions: Int = 175
+    private static let versions = 175
 
     @Test(
-        "old versions, cvs, marks and edits meet a cut log with the documented answers",
+        "old versions, cvs, marks and edits get the documented answers after a cut of the log",
         .rows("entity-kept", "cv-cut", "index-cut", "edit-too-late", "whole-object-lost-source"),
         arguments: StoreKind.allCases)
     func cut(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
         try bench.client.apply(edit("a", "a", to: "a"), edit("b", "b", to: "b"))
-        let walk: String = try bench.client.ask("0:i::::1")
-        let (mark, early): (String, String) = try (#require(walk.field("mark")), #require(walk.field("current")))
+        let scan = try bench.client.ask("0:i::::1")
+        let (mark, early) = try (#require(scan.field("mark")), #require(scan.field("current")))
         try bench.client.apply([edit("k", "k0", to: "0")])
         try bench.client.apply((1..<Self.versions).map { edit("k", "k\($0)", sv: $0, to: "\($0)") })
 
-        var retention: RetentionSettings = .init()
+        var retention = RetentionSettings()
         retention.logAgeMin = 0
         retention.logChangesMin = 5
         retention.sweepInterval = 0
         try bench.restart(retention: retention)
         #expect(waitUntil { bench.server.metrics.versionsCut.value >= 2 + Self.versions - 5 })
 
-        let client: TestClient = bench.client
+        let client = bench.client
         #expect(try client.ask("0:cv:\(early)") == "0:cv:?")
-        let again: String = try client.ask("0:i::\(mark)::10")
+        let again = try client.ask("0:i::\(mark)::10")
         #expect(again.fields("id") == ["k", "b", "a"] && again.field("current") != early)
         #expect(try client.ask("0:cv:\(try #require(again.field("current")))") == "0:c:[]")
-        let apple: TestClient = try bench.server.client("apple", library: "ios")
-        let none: String = try #require(try apple.ask("0:i::\(mark)::10").field("current"))
+        let apple = try bench.server.client("apple", library: "ios")
+        let none = try #require(try apple.ask("0:i::\(mark)::10").field("current"))
         #expect(try apple.ask("0:cv:\(none)") == "0:cv:?")
-        for version: Int in 1...Self.versions {
-            let isKept: Bool = version > Self.versions - 60 || version % 10 == 1
-            let body: String = isKept ? #"{"data":{"t":"\#(version - 1)"}}"# : "?"
+        for version in 1...Self.versions {
+            let isKept = version > Self.versions - 60 || version % 10 == 1
+            let body = isKept ? #"{"data":{"t":"\#(version - 1)"}}"# : "?"
             #expect(try client.ask("0:e:k.\(version)") == "0:e:k.\(version)\n\(body)")
         }
         try client.expect(
             change(#"{"id":"k","o":"M","ccid":"late","sv":1,"v":{"t":{"o":"r","v":"z"}}}"#), refused: .badVersion)
-        // The whole object is compared with the newest when its source is gone; the refused ccid is still good.
-        let taken: String = try client.ask(change(#"{"id":"k","o":"M","ccid":"late","sv":1,"d":{"t":"z"}}"#))
+        // The whole object is compared with the newest when its source was cut; the refused ccid is still usable.
+        let taken = try client.ask(change(#"{"id":"k","o":"M","ccid":"late","sv":1,"d":{"t":"z"}}"#))
         #expect(taken.contains("\"ev\":\(Self.versions + 1),\"ccids\":[\"late\"]"), "\(taken)")
 
-        // The key and version of a removal stay; its time went with the log.
+        // The key and version of a removal are kept; its time was cut with the log.
         try client.apply(removal("k", "gone"))
         try client.apply([edit("z", "z0", to: "0")])
         try client.apply(

@@ -13,7 +13,7 @@ extension Trait where Self == ProvokedRows {
     static func rows(_ names: String...) -> ProvokedRows { ProvokedRows(names: names) }
 }
 
-/// A server of its own for one row, and a client `c` on ann's bucket `notes`.
+/// A server for one row, and a client `c` on ann's bucket `notes`.
 final class RowBench {
     let store: TestStore
     private(set) var server: TestServer
@@ -48,13 +48,13 @@ extension TestClient {
     /// The same for many, all sent before the first answer is read.
     @discardableResult
     func apply(_ changes: [String]) throws -> [String] {
-        for change: String in changes { try send(change) }
-        var answers: [String] = []
-        var count: Int = 0
-        // Others' changes may come between them.
+        for change in changes { try send(change) }
+        var answers = [String]()
+        var count = 0
+        // Changes of other clients may arrive between them.
         let own = Set(changes.compactMap { $0.field("ccid") })
         while count < changes.count {
-            let answer: String = try receive()
+            let answer = try receive()
             guard answer.hasPrefix("0:c:["), !answer.contains("\"error\":") else {
                 throw TestFailure("not applied: \(answer)")
             }
@@ -68,10 +68,10 @@ extension TestClient {
     func expect(
         _ change: String, refused code: ErrorCode, at place: SourceLocation = #_sourceLocation
     ) throws {
-        let ccids: String = change.field("ccid").map { $0.isEmpty ? "" : "\"\($0)\"" } ?? ""
-        let wanted: String =
+        let ccids = change.field("ccid").map { $0.isEmpty ? "" : "\"\($0)\"" } ?? ""
+        let wanted =
             #"0:c:[{"clientid":"c","id":"\#(change.field("id") ?? "")","error":\#(code.rawValue),"ccids":[\#(ccids)]}]"#
-        let answer: String = try ask(change)
+        let answer = try ask(change)
         #expect(answer == wanted, "to \(change)", sourceLocation: place)
     }
 
@@ -79,7 +79,7 @@ extension TestClient {
     func expect(
         opening fields: String, refused code: ErrorCode, at place: SourceLocation = #_sourceLocation
     ) throws {
-        let answer: String = try ask(#"1:init:{"api":"1.1",\#(fields)}"#)
+        let answer = try ask(#"1:init:{"api":"1.1",\#(fields)}"#)
         #expect(
             answer.hasPrefix(#"1:auth:{"msg":""#) && answer.hasSuffix(",\"code\":\(code.rawValue)}"),
             "\(fields): \(answer)", sourceLocation: place)
@@ -87,12 +87,12 @@ extension TestClient {
 
     /// The object as the server has it: the body of its newest version, which must be this one.
     func body(_ key: String, _ version: Int) throws -> String {
-        let answer: String = try ask("0:e:\(key).\(version)")
-        let start: String = "0:e:\(key).\(version)\n{\"data\":"
+        let answer = try ask("0:e:\(key).\(version)")
+        let start = "0:e:\(key).\(version)\n{\"data\":"
         guard answer.hasPrefix(start) else { throw TestFailure("no such version: \(answer)") }
         return String(answer.dropFirst(start.count).dropLast())
     }
 }
 
-/// A change in the words of JSON.
+/// A change as JSON.
 func change(_ json: String) -> String { "0:c:" + json }

@@ -4,10 +4,10 @@ import ThicketServer
 import ThicketTestServer
 import ThicketTestSupport
 
-/// Sealed buckets over real sockets on both stores: what is told, what is taken and what is refused.
+/// Sealed buckets over real sockets on both stores: notices, accepted changes and refusals.
 @Suite("What is answered to what: sealed buckets")
 struct SealedRowTests {
-    private static let told: String = #"0:o:{"mode":"sealed"}"#
+    private static let told = #"0:o:{"mode":"sealed"}"#
 
     private static func creation(_ ccid: Int, key: String = SealedText.key()) -> String {
         change(
@@ -16,19 +16,19 @@ struct SealedRowTests {
     }
 
     private static func insertion(_ ccid: Int, sv: Int, key: String = SealedText.key()) -> String {
-        let id: String = SealedText.changeID(ccid)
+        let id = SealedText.changeID(ccid)
         return change(
             #"{"id":"\#(key)","o":"M","sv":\#(sv),"ccid":"\#(id)","v":"#
                 + SealedText.insertion(SealedText.operation(id)).serializedText + "}")
     }
 
     @Test(
-        "an operation that sets a whole object is taken on the newest version only", .rows("sealed-whole"),
+        "an operation that sets a whole object is accepted on the newest version only", .rows("sealed-whole"),
         arguments: StoreKind.allCases)
     func wholeObject(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let (client, _): (TestClient, [String]) = try Self.client(bench, mode: "sealed")
+        let (client, _) = try Self.client(bench, mode: "sealed")
         try client.apply(Self.creation(0))
         try client.apply(Self.insertion(1, sv: 1))
         func whole(_ ccid: Int, sv: Int) -> String {
@@ -42,43 +42,43 @@ struct SealedRowTests {
     private static func compaction(
         _ ccid: Int, sv: Int, _ position: Int, over known: [Int], removing: Range<Int>
     ) -> String {
-        let v: JSONValue = SealedText.compaction(
+        let v = SealedText.compaction(
             position, SealedText.snapshot(UInt8(position)), over: known, removing: removing)
         return change(
             #"{"id":"\#(SealedText.key())","o":"M","sv":\#(sv),"ccid":"\#(SealedText.changeID(ccid))","v":"#
                 + v.serializedText + "}")
     }
 
-    /// A client of ann's whose `init` carries this mode; what it is told behind its `auth`.
+    /// A client of ann's whose `init` carries this mode, and the messages after its `auth`.
     private static func client(
         _ bench: RowBench, mode: String?, token: String = "ann-token", bucket: String = "notes"
     ) throws -> (client: TestClient, told: [String]) {
-        let client: TestClient = try bench.server.client()
-        let extra: String = mode.map { #","mode":"\#($0)""# } ?? ""
-        let answer: String = try client.ask(
+        let client = try bench.server.client()
+        let extra = mode.map { #","mode":"\#($0)""# } ?? ""
+        let answer = try client.ask(
             #"0:init:{"clientid":"c","api":"1.1","token":"\#(token)","app_id":"app","name":"\#(bucket)"\#(extra)}"#)
         guard answer == "0:auth:ann@example.com" else { throw TestFailure(answer) }
         return (client, try client.drain())
     }
 
     @Test(
-        "the first init of a new bucket that wants it sealed makes it so, for everybody and for good",
+        "the first init of a new bucket that wants it sealed makes it so, for all clients and for good",
         .rows("mode-sealed", "mode-told"), arguments: StoreKind.allCases)
     func first(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        // Somebody has the bucket open already, and one may only read.
-        #expect(try Self.client(bench, mode: "sealed", token: "read-token").told == [], "nobody has decided it yet")
+        // Another client has opened the bucket already, and one may only read.
+        #expect(try Self.client(bench, mode: "sealed", token: "read-token").told == [], "no mode is decided yet")
         #expect(try Self.client(bench, mode: "open").told == [#"0:o:{"mode":"open"}"#])
         #expect(try Self.client(bench, mode: nil).told == [])
-        let (client, told): (TestClient, [String]) = try Self.client(bench, mode: "sealed")
+        let (client, told) = try Self.client(bench, mode: "sealed")
         #expect(told == [Self.told])
-        #expect(try bench.client.receive() == Self.told, "who has it open is told")
+        #expect(try bench.client.receive() == Self.told, "a client that has it open is notified")
         try bench.client.expect(edit("k", "x", to: "clear"), refused: .invalidRequest)
         #expect(try Self.client(bench, mode: nil).told == [Self.told])
         #expect(try Self.client(bench, mode: "open").told == [Self.told])
         try bench.restart()
-        #expect(try bench.client.receive() == Self.told, "it has never held anything, and is sealed all the same")
+        #expect(try bench.client.receive() == Self.told, "it has never had an object and is sealed all the same")
         try bench.client.expect(edit("k", "x", to: "clear"), refused: .invalidRequest)
         try bench.client.apply(Self.creation(1))
         _ = try? client.end()
@@ -86,9 +86,9 @@ struct SealedRowTests {
     }
 
     @Test(
-        "a bucket that has held anything stays what it is", .rows("mode-open"), arguments: StoreKind.allCases)
+        "a bucket that has ever had an object keeps its mode", .rows("mode-open"), arguments: StoreKind.allCases)
     func stays(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
         try bench.client.apply(edit("k", "x1", to: "a"))
         #expect(try Self.client(bench, mode: "sealed").told == [#"0:o:{"mode":"open"}"#])
@@ -98,26 +98,26 @@ struct SealedRowTests {
     }
 
     @Test(
-        "a sealed bucket puts operations in order, whatever version their authors knew",
+        "a sealed bucket orders operations, whatever version their authors knew",
         .rows("sealed-order", "sealed-compaction", "sealed-twice", "sealed-old-incarnation"),
         arguments: StoreKind.allCases)
     func order(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let (client, _): (TestClient, [String]) = try Self.client(bench, mode: "sealed")
+        let (client, _) = try Self.client(bench, mode: "sealed")
         try client.apply(Self.creation(1))
         try client.expect(Self.creation(2), refused: .badVersion)
         try client.apply((3..<9).map { Self.insertion($0, sv: 1) })
-        let object: JSONValue = try JSONValue(parsing: try client.body(SealedText.key(), 7))
+        let object = try JSONValue(parsing: try client.body(SealedText.key(), 7))
         let tail: [JSONValue] = (3..<9).reversed().map { .string(SealedText.operation(SealedText.changeID($0))) }
         #expect(object == ["z": 1, "s": ["0": .string(SealedText.snapshot())], "d": .array(tail)])
         try client.expect(Self.insertion(3, sv: 7), refused: .duplicateChange)
         try client.expect(Self.compaction(10, sv: 7, 3, over: [0], removing: 0..<3), refused: .invalidRequest)
-        // Made on version 5, when four were there.
-        let answer: String = try client.apply(Self.compaction(10, sv: 5, 3, over: [0], removing: 1..<4))[0]
+        // Made on version 5, with four operations.
+        let answer = try client.apply(Self.compaction(10, sv: 5, 3, over: [0], removing: 1..<4))[0]
         #expect(answer.contains(#""sv":7,"ev":8"#))
         try client.expect(Self.compaction(11, sv: 5, 2, over: [0], removing: 2..<4), refused: .emptyChange)
-        let compacted: JSONValue = try JSONValue(parsing: try client.body(SealedText.key(), 8))
+        let compacted = try JSONValue(parsing: try client.body(SealedText.key(), 8))
         #expect(compacted == ["z": 1, "s": ["3": .string(SealedText.snapshot(3))], "d": .array(Array(tail.prefix(3)))])
         try client.apply(removal(SealedText.key(), SealedText.changeID(12)), Self.creation(13))
         try client.expect(Self.insertion(14, sv: 8), refused: .badVersion)
@@ -128,54 +128,54 @@ struct SealedRowTests {
         "clear text is 400 over WebSocket, SockJS and HTTP, and nothing of it is stored",
         .rows("sealed-clear"), arguments: StoreKind.allCases)
     func clear(kind: StoreKind) throws {
-        let bench: RowBench = try .init(kind)
+        let bench = try RowBench(kind)
         defer { bench.finish() }
-        let (client, _): (TestClient, [String]) = try Self.client(bench, mode: "sealed")
-        let key: String = SealedText.key()
+        let (client, _) = try Self.client(bench, mode: "sealed")
+        let key = SealedText.key()
         try client.apply(Self.creation(1))
-        let whole: String = #""d":{"t":"CANARY"}"#
-        for json: String in [
+        let whole = #""d":{"t":"CANARY"}"#
+        for json in [
             #"{"id":"\#(key)","o":"M","ccid":"e","sv":1,"v":{"t":{"o":"+","v":"CANARY"}}}"#,
             #"{"id":"\#(key)","o":"M","ccid":"e","sv":1,\#(whole)}"#, #"{"id":"free","o":"M","ccid":"e",\#(whole)}"#,
             #"{"id":"\#(key)","o":"M","ccid":"e","sv":1,"v":{"d":{"o":"r","v":["CANARY"]}}}"#,
             #"{"id":"\#(key)","o":"M","ccid":"e","sv":1,"v":{"d":{"o":"L","v":{"0":{"o":"+","v":"CANARY"}}}}}"#,
             #"{"id":"\#(SealedText.key(1))","o":"M","ccid":"e","v":{"t":{"o":"+","v":"CANARY"}}}"#,
         ] { try client.expect(change(json), refused: .invalidRequest) }
-        let sockjs: SockJSClient = .init(bench.server, "sealed")
+        let sockjs = SockJSClient(bench.server, "sealed")
         #expect(try sockjs.poll().body == "o\n")
-        let opening: String =
+        let opening =
             #"0:init:{"clientid":"c","api":"1.1","token":"ann-token","app_id":"app","name":"notes"}"#
-        let clearChange: String = change(#"{"id":"\#(key)","o":"M","ccid":"e","sv":1,\#(whole)}"#)
-        let messages: JSONValue = .array([.string(opening), .string(clearChange)])
+        let clearChange = change(#"{"id":"\#(key)","o":"M","ccid":"e","sv":1,\#(whole)}"#)
+        let messages = JSONValue.array([.string(opening), .string(clearChange)])
         #expect(try sockjs.send(messages.serializedText).status == 204)
-        var heard: [String] = []
+        var heard = [String]()
         while heard.last.map({ !$0.hasPrefix("0:c:") }) ?? true { heard += try sockjs.messages() }
         #expect(heard.contains(Self.told) && heard.last?.contains(#""error":400"#) == true, "\(heard)")
         try Self.clearOverHTTP(bench)
         _ = try client.drain()
-        let log: [String] = try (1...5).map { try client.ask("0:e:\(key).\($0)") }
-        #expect(!log.joined().contains("CANARY") && log[4].hasSuffix("\n?"), "what was sound and nothing else")
+        let log = try (1...5).map { try client.ask("0:e:\(key).\($0)") }
+        #expect(!log.joined().contains("CANARY") && log[4].hasSuffix("\n?"), "only the valid change is stored")
         #expect(try client.ask("0:i:1:::100").fields("id") == [key])
     }
 
     private static func clearOverHTTP(_ bench: RowBench) throws {
-        let http: TestHTTP = try bench.server.http()
-        let key: String = SealedText.key()
-        for (method, path, body): (String, String, String) in [
+        let http = try bench.server.http()
+        let key = SealedText.key()
+        for (method, path, body) in [
             ("POST", "notes/i/\(key)", #"{"t":"CANARY"}"#), ("POST", "notes/i/\(key)/v/1", #"{"t":"CANARY"}"#),
             ("POST", "notes/i/\(key)?replace=1", #"{"t":"CANARY"}"#), ("POST", "notes/i/free", #"{"t":"CANARY"}"#),
             ("POST", "notes/i/\(SealedText.key(1))", #"{"z":1,"s":{},"d":[]}"#),
         ] {
-            let answer: TestHTTP.Answer = try http.ask(method, path, body: body)
+            let answer = try http.ask(method, path, body: body)
             #expect(answer.status == 400 && answer.code == "sealed_bucket", "\(path): \(answer)")
         }
-        let several: String =
+        let several =
             #"[{"id":"\#(key)","o":"M","ccid":"e1","sv":1,"v":{"t":{"o":"+","v":"CANARY"}}},"#
             + insertion(20, sv: 1).dropFirst("0:c:".utf8.count) + "]"
-        let answer: TestHTTP.Answer = try http.ask("POST", "notes/changes", body: several)
+        let answer = try http.ask("POST", "notes/changes", body: several)
         #expect(answer.status == 200 && answer.body.contains(#""error":400"#), "\(answer)")
-        #expect(answer.body.contains(#""ev":2"#), "what is sealed is taken here too")
-        let listed: TestHTTP.Answer = try http.ask("GET", "buckets")
+        #expect(answer.body.contains(#""ev":2"#), "sealed changes are accepted here, too")
+        let listed = try http.ask("GET", "buckets")
         #expect(listed.body == #"{"buckets":[{"name":"notes","mode":"sealed"}]}"#)
         #expect(try http.ask("DELETE", "notes/i/\(key)").version == 3)
         #expect(
@@ -183,19 +183,19 @@ struct SealedRowTests {
                 == 200)
     }
 
-    @Test("413: a tail without room, until somebody compacts", .rows("sealed-full"))
+    @Test("413: a full tail, until it is compacted", .rows("sealed-full"))
     func full() throws {
-        let bench: RowBench = try .init(.memory)
+        let bench = try RowBench(.memory)
         defer { bench.finish() }
-        let (client, _): (TestClient, [String]) = try Self.client(bench, mode: "sealed")
+        let (client, _) = try Self.client(bench, mode: "sealed")
         try client.apply(Self.creation(1))
-        for begin: Int in stride(from: 2, to: 1_026, by: 256) {
+        for begin in stride(from: 2, to: 1_026, by: 256) {
             try client.apply((begin..<(begin + 256)).map { Self.insertion($0, sv: 1) })
         }
         try client.expect(Self.insertion(1_026, sv: 1), refused: .tooLarge)
         try client.apply(Self.compaction(1_027, sv: 1_025, 64, over: [0], removing: 960..<1_024))
         try client.apply(Self.insertion(1_026, sv: 1))
-        let metrics: String = try TestClient.http(
+        let metrics = try TestClient.http(
             port: bench.server.port, "GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
         #expect(metrics.contains("thicket_sealed_refused_total{reason=\"tail\"} 1\n"))
     }

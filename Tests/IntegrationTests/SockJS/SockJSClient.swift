@@ -15,7 +15,7 @@ struct SockJSClient {
         path = "\(base)/000/\(name)"
     }
 
-    /// What a poll brings.
+    /// The answer to a poll.
     func poll(_ fields: [String: String] = [:]) throws -> HTTPPeer.Answer {
         try HTTPPeer.ask(port, "POST", path + "/xhr", fields)
     }
@@ -26,28 +26,28 @@ struct SockJSClient {
 
     /// A streaming response, whose prelude has been read.
     func stream(_ method: String, _ last: String) throws -> (peer: HTTPPeer, head: HTTPPeer.Answer, prelude: String) {
-        let peer: HTTPPeer = try .init(port: port)
+        let peer = try HTTPPeer(port: port)
         try peer.send(method, "\(path)/\(last)")
-        let head: HTTPPeer.Answer = try peer.head()
+        let head = try peer.head()
         return (peer, head, try peer.chunk() ?? "")
     }
 
-    /// Messages that the next poll brings, without what is around them.
+    /// Messages of the next poll, without their frame.
     func messages() throws -> [String] { try Self.messages(try poll().body) }
 
     /// The texts of an `a` frame; none of others.
     static func messages(_ frame: String) throws -> [String] {
         guard frame.hasPrefix("a[") else { return [] }
-        let document: JSONDocument = try .init(parsing: Array(frame.dropFirst().utf8.prefix { $0 != 0x0A }))
+        let document = try JSONDocument(parsing: Array(frame.dropFirst().utf8.prefix { $0 != 0x0A }))
         return document.root.elements.compactMap(\.string)
     }
 }
 
-/// A server whose SockJS is set up as a test needs it, for as long as `body` runs.
+/// Runs `body` with a server whose SockJS is configured for the test.
 func withSockJS(
     _ configure: @escaping @Sendable (inout ServerConfig) -> Void = { _ in }, _ body: (TestServer) throws -> Void
 ) throws {
-    let server: TestServer = try .init(store: try MemoryStore.forTests(), configure: configure)
+    let server = try TestServer(store: try MemoryStore.forTests(), configure: configure)
     defer { server.stop() }
     try body(server)
 }

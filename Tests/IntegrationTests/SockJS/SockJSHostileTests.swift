@@ -4,7 +4,7 @@ import ThicketServer
 import ThicketTestServer
 import ThicketTestSupport
 
-/// Requests that nobody should send.
+/// Malformed requests.
 @Suite("SockJS and bad input", .serialized)
 struct SockJSHostileTests {
     private static let good: [(method: String, path: String, body: String)] = [
@@ -17,9 +17,9 @@ struct SockJSHostileTests {
 
     /// Flips, doubles, cuts and inserts a few bytes.
     private static func mutate(_ text: String, _ random: inout SeededRandom) -> [UInt8] {
-        var bytes: [UInt8] = .init(text.utf8)
+        var bytes = [UInt8](text.utf8)
         for _ in 0..<Int.random(in: 0...3, using: &random) where !bytes.isEmpty {
-            let place: Int = .random(in: 0..<bytes.count, using: &random)
+            let place = Int.random(in: 0..<bytes.count, using: &random)
             switch Int.random(in: 0..<4, using: &random) {
             case 0: bytes[place] = .random(in: 0...255, using: &random)
             case 1: bytes.insert(.random(in: 0x21...0x7E, using: &random), at: place)
@@ -30,40 +30,40 @@ struct SockJSHostileTests {
         return bytes
     }
 
-    @Test("mutated requests get an answer that the protocol knows, and sessions beside them go on")
+    @Test("mutated requests get an answer of the protocol, and sessions beside them continue")
     func mutated() throws {
         try withSockJS({
             $0.sockJSPatience = .milliseconds(50)
             $0.sockJSHeartbeat = .milliseconds(20)
         }) { (server: TestServer) throws in
-            let beside: TestClient = try .init(port: server.port, path: "/sock/1/app/000/beside/websocket")
+            let beside = try TestClient(port: server.port, path: "/sock/1/app/000/beside/websocket")
             #expect(try beside.receive() == "o")
-            var random: SeededRandom = .init(seed: 1_027)
-            var seen: [Int: Int] = [:]
-            for number: Int in 0..<1_200 {
+            var random = SeededRandom(seed: 1_027)
+            var seen = [Int: Int]()
+            for number in 0..<1_200 {
                 let (method, path, body) = Self.good[number % Self.good.count]
-                let session: String = "s\(number / Self.good.count % 7)"
-                let target: [UInt8] = Self.mutate(path.split(separator: "S").joined(separator: session), &random)
-                let content: [UInt8] = Self.mutate(body, &random)
-                let peer: HTTPPeer = try .init(port: server.port)
-                let length: String = content.isEmpty ? "" : "Content-Length: \(content.count)\r\n"
+                let session = "s\(number / Self.good.count % 7)"
+                let target = Self.mutate(path.split(separator: "S").joined(separator: session), &random)
+                let content = Self.mutate(body, &random)
+                let peer = try HTTPPeer(port: server.port)
+                let length = content.isEmpty ? "" : "Content-Length: \(content.count)\r\n"
                 var bytes: [UInt8] = Array("\(method) ".utf8)
                 bytes += target
                 bytes += Array(" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\(length)\r\n".utf8)
                 try peer.send(raw: bytes + content)
-                // A poll or a stream that was taken is let go by going away; everything else has been answered.
-                let head: HTTPPeer.Answer = try peer.head()
+                // An accepted poll or stream is ended by a disconnect; everything else has been answered.
+                let head = try peer.head()
                 seen[head.status, default: 0] += 1
-                let isKnown: Bool = [200, 204, 304, 400, 404, 405, 413, 414, 426, 500, 501, 503].contains(head.status)
+                let isKnown = [200, 204, 304, 400, 404, 405, 413, 414, 426, 500, 501, 503].contains(head.status)
                 #expect(isKnown, "\(number): \(head.status) to \(String(decoding: bytes, as: UTF8.self))")
                 if head.status == 500 {
-                    let words: [String] = ["Payload expected.", "Broken JSON encoding.", "\"callback\" parameter"]
-                    let text: String = try peer.rest()
+                    let words = ["Payload expected.", "Broken JSON encoding.", "\"callback\" parameter"]
+                    let text = try peer.rest()
                     #expect(words.contains { text.contains($0) }, "\(number): \(text)")
                 }
             }
             #expect(seen.count > 4, "\(seen)")
-            var answer: String = try beside.ask("[\"h:1\"]")
+            var answer = try beside.ask("[\"h:1\"]")
             while answer.utf8.elementsEqual("h".utf8) { answer = try beside.receive() }
             #expect(answer == "a[\"h:2\"]")
             beside.vanish()
@@ -75,18 +75,18 @@ struct SockJSHostileTests {
     @Test("mutated messages of a WebSocket session end at most that session")
     func mutatedFrames() throws {
         try withSockJS { (server: TestServer) throws in
-            let beside: TestClient = try .init(port: server.port, path: "/sock/1/app/000/beside/websocket")
+            let beside = try TestClient(port: server.port, path: "/sock/1/app/000/beside/websocket")
             #expect(try beside.receive() == "o")
-            var random: SeededRandom = .init(seed: 2_027)
+            var random = SeededRandom(seed: 2_027)
             var client: TestClient?
             for _ in 0..<600 {
-                let link: TestClient = try client ?? TestClient(port: server.port, path: "/sock/1/app/1/x/websocket")
+                let link = try client ?? TestClient(port: server.port, path: "/sock/1/app/1/x/websocket")
                 if client == nil { #expect(try link.receive() == "o") }
-                let message: [UInt8] = Self.mutate("[\"h:1\",\"0:c:{\\\"id\\\":\\\"k\\\"}\"]", &random)
+                let message = Self.mutate("[\"h:1\",\"0:c:{\\\"id\\\":\\\"k\\\"}\"]", &random)
                 try link.send(raw: WebSocketWriter.frame(.text, message, mask: 7))
                 try link.send("[\"h:900\"]")
-                var isAnswered: Bool = false
-                while !isAnswered, let frame: String = try? link.receive() { isAnswered = frame.contains("\"h:901\"") }
+                var isAnswered = false
+                while !isAnswered, let frame = try? link.receive() { isAnswered = frame.contains("\"h:901\"") }
                 #expect(isAnswered || link.closeCode == .invalidPayload)
                 client = isAnswered ? link : nil
             }

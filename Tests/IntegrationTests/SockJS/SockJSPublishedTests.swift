@@ -3,8 +3,8 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 
-/// What the published tests of sockjs-protocol 0.3.3 ask for and the suites beside this one do not; docs/SOCKJS.md names for
-/// each published test the one of ours.
+/// Requirements of the published tests of sockjs-protocol 0.3.3 that the suites beside this one do not cover;
+/// docs/SOCKJS.md names one of our tests for each published test.
 @Suite("SockJS as published", .serialized)
 struct SockJSPublishedTests {
     @Test("jsonp and jsonp_send set the cookie of load balancers too")
@@ -12,14 +12,14 @@ struct SockJSPublishedTests {
         try withSockJS {
             $0.sockJSCookie = true
         } _: { (server: TestServer) throws in
-            let path: String = "/sock/1/app/000/cookie"
-            let opened: HTTPPeer.Answer = try HTTPPeer.ask(server.port, "GET", path + "/jsonp?c=%63allback")
+            let path = "/sock/1/app/000/cookie"
+            let opened = try HTTPPeer.ask(server.port, "GET", path + "/jsonp?c=%63allback")
             #expect(opened.body == "callback(\"o\");\r\n")
-            let taken: HTTPPeer.Answer = try HTTPPeer.ask(
+            let taken = try HTTPPeer.ask(
                 server.port, "POST", path + "/jsonp_send", ["Content-Type": "application/x-www-form-urlencoded"],
                 body: "d=%5B%22h:1%22%5D")
             #expect(taken.status == 200 && taken.body == "ok")
-            for answer: HTTPPeer.Answer in [opened, taken] {
+            for answer in [opened, taken] {
                 #expect(answer.fields["set-cookie"] == "JSESSIONID=dummy; path=/")
             }
         }
@@ -35,73 +35,73 @@ struct SockJSPublishedTests {
         0xFB1D...0xFB1D, 0xFB2A...0xFB36, 0xFEFF...0xFEFF, 0xFFF0...0xFFFF,
     ]
 
-    @Test("whatever characters a client escapes are decoded, each as itself")
+    @Test("characters that clients escape are decoded, each as itself")
     func decodes() throws {
-        let scalars: [Unicode.Scalar] = Self.escapedByClients.joined().compactMap { Unicode.Scalar($0) }
+        let scalars = Self.escapedByClients.joined().compactMap { Unicode.Scalar($0) }
         // An `e` without a version comes back with its argument; line feeds would end it.
-        let texts: [Unicode.Scalar] = scalars.filter { $0.value != 0x0A }
-        let escaped: String = texts.map { "\\u" + String(0x1_0000 + $0.value, radix: 16).dropFirst() }.joined()
+        let texts = scalars.filter { $0.value != 0x0A }
+        let escaped = texts.map { "\\u" + String(0x1_0000 + $0.value, radix: 16).dropFirst() }.joined()
         try withSockJS { (server: TestServer) throws in
-            let client: SockJSClient = .init(server, "decodes")
+            let client = SockJSClient(server, "decodes")
             #expect(try client.poll().body == "o\n")
-            let open: String =
+            let open =
                 #"{\"clientid\":\"x\",\"api\":\"1.1\",\"token\":\"ann-token\",\"app_id\":\"app\",\"name\":\"notes\"}"#
             #expect(try client.send("[\"0:init:\(open)\"]").status == 204)
             #expect(try client.messages() == ["0:auth:ann@example.com"])
             #expect(try client.send("[\"0:e:\(escaped)\"]").status == 204)
-            let heard: String = try #require(try client.messages().first)
+            let heard = try #require(try client.messages().first)
             #expect(
                 heard.unicodeScalars.elementsEqual(
                     ("0:e:" + String(String.UnicodeScalarView(texts)) + "\n?").unicodeScalars))
         }
     }
 
-    @Test("over HTTP/1.1 a stream comes in chunks and says no length; a connection stays for the next request")
+    @Test("over HTTP/1.1 a stream is chunked without a length; a connection stays open for the next request")
     func newVersion() throws {
         try withSockJS { (server: TestServer) throws in
             let stream = try SockJSClient(server, "chunks").stream("POST", "xhr_streaming")
             #expect(stream.head.fields["transfer-encoding"] == "chunked")
             #expect(stream.head.fields["content-length"] == nil)
             #expect(try stream.peer.chunk() == "o\n")
-            let peer: HTTPPeer = try .init(port: server.port)
+            let peer = try HTTPPeer(port: server.port)
             for _ in 0..<2 {
-                let answer: HTTPPeer.Answer = try peer.ask("GET", "/sock/1/app", ["Connection": "Keep-Alive"])
+                let answer = try peer.ask("GET", "/sock/1/app", ["Connection": "Keep-Alive"])
                 #expect(answer.body == "Welcome to SockJS!\n" && answer.fields["content-length"] == "19")
                 #expect(answer.fields["transfer-encoding"] == nil)
             }
         }
     }
 
-    @Test("htmlfile without a function to call, or with one that could end its script, is refused as published")
+    @Test("htmlfile without a callback, or with one that could end its script, is refused with 500")
     func htmlfileCallback() throws {
         try withSockJS { (server: TestServer) throws in
-            for query: String in ["", "?c=", "?c=%00", "?c=alert(1)", "?c=a%3C/script%3E", "?callback=a;b"] {
-                let answer: HTTPPeer.Answer = try HTTPPeer.ask(server.port, "GET", "/sock/1/app/a/a/htmlfile" + query)
+            for query in ["", "?c=", "?c=%00", "?c=alert(1)", "?c=a%3C/script%3E", "?callback=a;b"] {
+                let answer = try HTTPPeer.ask(server.port, "GET", "/sock/1/app/a/a/htmlfile" + query)
                 #expect(answer.status == 500 && answer.body.contains("\"callback\" parameter"), "\(query)")
             }
         }
     }
 
     @Test(
-        "a connection that drops between two responses costs its session nothing; one that drops within one interrupts it",
+        "a drop between two responses costs the session nothing; a drop within a response interrupts it",
         arguments: [true, false])
     func dropped(isReset: Bool) throws {
         try withSockJS {
             $0.limits.sockJSResponseBytes = 4_096
         } _: { (server: TestServer) throws in
-            let client: SockJSClient = .init(server, "dropped")
+            let client = SockJSClient(server, "dropped")
             let (first, _, _) = try client.stream("POST", "xhr_streaming")
             #expect(try first.chunk() == "o\n")
             // As many answers as end the response, on which the client may leave.
-            let many: String = "[" + Array(repeating: "\"h:100000000000\"", count: 300).joined(separator: ",") + "]"
+            let many = "[" + Array(repeating: "\"h:100000000000\"", count: 300).joined(separator: ",") + "]"
             #expect(try client.send(many).status == 204)
-            var got: Int = 0
-            while let frame: String = try first.chunk() { got += try SockJSClient.messages(frame).count }
+            var got = 0
+            while let frame = try first.chunk() { got += try SockJSClient.messages(frame).count }
             #expect(got > 0)
             first.close(isReset: isReset)
-            #expect(try client.send("[\"h:7\"]").status == 204, "nobody is there to receive, and it is taken")
+            #expect(try client.send("[\"h:7\"]").status == 204, "it is accepted without a receiver")
             let (second, _, _) = try client.stream("POST", "xhr_streaming")
-            var last: String = ""
+            var last = ""
             while !last.contains("h:8") {
                 last = try #require(try second.chunk(), "the session did not go on")
                 got += try SockJSClient.messages(last).count
@@ -112,7 +112,7 @@ struct SockJSPublishedTests {
         }
     }
 
-    @Test("a session that the server closes tells its stream, ends it, and tells the next one the same")
+    @Test("a session that the server closes reports it to its stream, ends it, and does so to the next stream")
     func closedStream() throws {
         try withSockJS {
             $0.limits.pendingBytesPerConnectionMax = 20
@@ -132,21 +132,21 @@ struct SockJSPublishedTests {
         }
     }
 
-    @Test("a raw WebSocket has no frames of SockJS, carries U+FFFF, and is closed with a code when the server stops")
+    @Test("a raw WebSocket has no SockJS frames, carries U+FFFF, and is closed with 1001 when the server stops")
     func raw() throws {
-        let server: TestServer = try .init(store: try MemoryStore.forTests())
-        let client: TestClient = try server.client("raw")
+        let server = try TestServer(store: try MemoryStore.forTests())
+        let client = try server.client("raw")
         #expect(try client.ask("0:e:\u{FFFF}") == "0:e:\u{FFFF}\n?")
         server.handle.stop()
         #expect(try client.end() == .goingAway)
         server.stop()
     }
 
-    @Test("a WebSocket of another version than 13 is told which is spoken here")
+    @Test("a WebSocket of another version than 13 is answered 426 with version 13")
     func versions() throws {
         try withSockJS { (server: TestServer) throws in
-            for version: String in ["7", "8", "0", "14"] {
-                let answer: HTTPPeer.Answer = try HTTPPeer.ask(
+            for version in ["7", "8", "0", "14"] {
+                let answer = try HTTPPeer.ask(
                     server.port, "GET", "/sock/1/app/0/0/websocket",
                     [
                         "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": version,

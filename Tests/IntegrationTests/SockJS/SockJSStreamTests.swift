@@ -4,7 +4,7 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 
-/// What sockjs-protocol 0.3.3 says of streaming and of WebSockets, over real sockets.
+/// Streaming and WebSockets of sockjs-protocol 0.3.3, over real sockets.
 @Suite("SockJS streaming", .serialized)
 struct SockJSStreamTests {
     @Test("xhr-streaming sends its prelude, then frame after frame")
@@ -12,7 +12,7 @@ struct SockJSStreamTests {
         try withSockJS { (server: TestServer) throws in
             try SockJSStaticTests.expectOptions(
                 server.port, "/sock/1/app/abc/abc/xhr_streaming", methods: "OPTIONS, POST")
-            let client: SockJSClient = .init(server, "stream")
+            let client = SockJSClient(server, "stream")
             let stream = try client.stream("POST", "xhr_streaming")
             #expect(stream.head.status == 200)
             #expect(stream.head.fields["content-type"] == "application/javascript; charset=UTF-8")
@@ -30,7 +30,7 @@ struct SockJSStreamTests {
     @Test("eventsource writes events")
     func eventSource() throws {
         try withSockJS { (server: TestServer) throws in
-            let client: SockJSClient = .init(server, "events")
+            let client = SockJSClient(server, "events")
             let stream = try client.stream("GET", "eventsource")
             #expect(stream.head.status == 200)
             #expect(stream.head.fields["content-type"] == "text/event-stream; charset=UTF-8")
@@ -42,9 +42,9 @@ struct SockJSStreamTests {
         }
     }
 
-    @Test("htmlfile writes a page that calls its parent, and nothing in it can end a script")
+    @Test("htmlfile writes a page that calls its parent, and a missing callback is refused")
     func htmlFile() throws {
-        let head: String = """
+        let head = """
             <!doctype html>
             <html><head>
               <meta http-equiv="X-UA-Compatible" content="IE=edge" />
@@ -59,7 +59,7 @@ struct SockJSStreamTests {
               </script>
             """
         try withSockJS { (server: TestServer) throws in
-            let client: SockJSClient = .init(server, "html")
+            let client = SockJSClient(server, "html")
             let stream = try client.stream("GET", "htmlfile?c=%63allback")
             #expect(stream.head.fields["content-type"] == "text/html; charset=UTF-8")
             SockJSStaticTests.expectNotCached(stream.head)
@@ -68,36 +68,36 @@ struct SockJSStreamTests {
             #expect(try stream.peer.chunk() == "<script>\np(\"o\");\n</script>\r\n")
             #expect(try client.send("[\"h:1\"]").status == 204)
             #expect(try stream.peer.chunk() == "<script>\np(\"a[\\\"h:2\\\"]\");\n</script>\r\n")
-            let refused: HTTPPeer.Answer = try HTTPPeer.ask(server.port, "GET", "/sock/1/app/a/a/htmlfile")
+            let refused = try HTTPPeer.ask(server.port, "GET", "/sock/1/app/a/a/htmlfile")
             #expect(refused.status == 500 && refused.body == "\"callback\" parameter required")
         }
     }
 
     @Test(
-        "a response ends when it is long enough, its connection goes on, and the session with it",
+        "a response ends at its bound of bytes, and its connection and session continue",
         arguments: [("POST", "xhr_streaming"), ("GET", "eventsource"), ("GET", "htmlfile?c=callback")])
     func responseLimit(method: String, last: String) throws {
         try withSockJS {
             $0.limits.sockJSResponseBytes = 4_096
         } _: { (server: TestServer) throws in
-            let client: SockJSClient = .init(server, "limit")
+            let client = SockJSClient(server, "limit")
             let stream = try client.stream(method, last)
             #expect(try stream.peer.chunk()?.contains("o") == true)
-            var bytes: Int = 0
-            var number: Int = 0
+            var bytes = 0
+            var number = 0
             while bytes < 4_096 - 32 {
                 number += 1
                 #expect(try client.send("[\"h:\(number)\"]").status == 204)
-                guard let chunk: String = try stream.peer.chunk() else { break }
+                guard let chunk = try stream.peer.chunk() else { break }
                 #expect(chunk.contains("h:\(number + 1)"))
                 bytes += chunk.utf8.count
             }
-            // One or two more, and that is the end.
-            var isOver: Bool = false
+            // One or two more messages end the response.
+            var isOver = false
             while !isOver, number < 1_000 {
                 number += 1
                 #expect(try client.send("[\"h:\(number)\"]").status == 204)
-                let chunk: String? = try stream.peer.chunk()
+                let chunk = try stream.peer.chunk()
                 bytes += chunk?.utf8.count ?? 0
                 isOver = chunk == nil
             }
@@ -112,31 +112,31 @@ struct SockJSStreamTests {
         try withSockJS {
             $0.limits.pendingBytesPerConnectionMax = 20
         } _: { (server: TestServer) throws in
-            let client: SockJSClient = .init(server, "old")
+            let client = SockJSClient(server, "old")
             #expect(try client.poll().body == "o\n")
             for _ in 0..<6 { _ = try client.send("[\"h:1\"]") }
-            let peer: HTTPPeer = try .init(port: server.port)
+            let peer = try HTTPPeer(port: server.port)
             try peer.send("POST", client.path + "/xhr_streaming", ["Connection": "Keep-Alive"], version: "1.0")
-            let head: HTTPPeer.Answer = try peer.head()
+            let head = try peer.head()
             #expect(head.status == 200 && head.fields["connection"] == "close")
             #expect(head.fields["transfer-encoding"] == nil && head.fields["content-length"] == nil)
             #expect(try peer.rest() == String(repeating: "h", count: 2_048) + "\nc[1013,\"too slow\"]\n")
-            let greeting: HTTPPeer = try .init(port: server.port)
+            let greeting = try HTTPPeer(port: server.port)
             for _ in 0..<2 {
                 try greeting.send("GET", "/sock/1/app", ["Connection": "Keep-Alive"], version: "1.0")
-                let answer: HTTPPeer.Answer = try greeting.answer()
+                let answer = try greeting.answer()
                 #expect(answer.body == "Welcome to SockJS!\n" && answer.fields["connection"] == "keep-alive")
             }
         }
     }
 
-    @Test("a WebSocket session has frames around its messages; two may share a name")
+    @Test("a WebSocket session frames its messages; two sessions may share a name")
     func webSocket() throws {
         try withSockJS { (server: TestServer) throws in
-            let path: String = "/sock/1/app/000/ws/websocket"
-            let first: TestClient = try .init(port: server.port, path: path)
+            let path = "/sock/1/app/000/ws/websocket"
+            let first = try TestClient(port: server.port, path: path)
             #expect(try first.receive() == "o")
-            let second: TestClient = try .init(port: server.port, path: path)
+            let second = try TestClient(port: server.port, path: path)
             #expect(try second.receive() == "o")
             try first.send("", "[\"h:1\"]")
             #expect(try first.receive() == "a[\"h:2\"]")
@@ -145,19 +145,19 @@ struct SockJSStreamTests {
             first.vanish()
             #expect(waitUntil { server.metrics.sockJSSessions.value == 1 })
             #expect(try second.ask("[\"h:1\",\"h:2\"]") == "a[\"h:2\",\"h:3\"]")
-            let third: TestClient = try .init(port: server.port, path: path)
+            let third = try TestClient(port: server.port, path: path)
             #expect(try third.receive() == "o")
             #expect(try SockJSClient(server, "ws").send("[\"h:1\"]").status == 404)
         }
     }
 
-    @Test("broken JSON ends a WebSocket session, and nobody else's")
+    @Test("broken JSON ends its WebSocket session and no other")
     func brokenSocket() throws {
         try withSockJS { (server: TestServer) throws in
-            let good: TestClient = try .init(port: server.port, path: "/sock/1/app/000/good/websocket")
+            let good = try TestClient(port: server.port, path: "/sock/1/app/000/good/websocket")
             #expect(try good.receive() == "o")
-            for text: String in ["[\"a", "{}", "[1]"] {
-                let bad: TestClient = try .init(port: server.port, path: "/sock/1/app/000/bad/websocket")
+            for text in ["[\"a", "{}", "[1]"] {
+                let bad = try TestClient(port: server.port, path: "/sock/1/app/000/bad/websocket")
                 #expect(try bad.receive() == "o")
                 try bad.send(text)
                 #expect(throws: TestClient.Failure.self) { try bad.receive() }
@@ -168,10 +168,10 @@ struct SockJSStreamTests {
         }
     }
 
-    @Test("a session whose server stops is told so in a frame, then its WebSocket is closed")
+    @Test("a session whose server stops gets a close frame, then its WebSocket is closed")
     func closedSocket() throws {
-        let server: TestServer = try .init(store: try MemoryStore.forTests())
-        let client: TestClient = try .init(port: server.port, path: "/sock/1/app/000/stop/websocket")
+        let server = try TestServer(store: try MemoryStore.forTests())
+        let client = try TestClient(port: server.port, path: "/sock/1/app/000/stop/websocket")
         #expect(try client.receive() == "o")
         server.handle.stop()
         #expect(try client.receive() == "c[1001,\"the server stops\"]")
@@ -179,28 +179,28 @@ struct SockJSStreamTests {
         server.stop()
     }
 
-    @Test("what is no WebSocket on a session's WebSocket path is told so")
+    @Test("a request on a session's WebSocket path that is not a WebSocket is refused with the reason")
     func socketRefusals() throws {
         try withSockJS { (server: TestServer) throws in
-            let path: String = "/sock/1/app/0/0/websocket"
-            let plain: HTTPPeer.Answer = try HTTPPeer.ask(server.port, "GET", path)
+            let path = "/sock/1/app/0/0/websocket"
+            let plain = try HTTPPeer.ask(server.port, "GET", path)
             #expect(plain.status == 400 && plain.body == "Can \"Upgrade\" only to \"WebSocket\".")
-            let closing: HTTPPeer.Answer = try HTTPPeer.ask(
+            let closing = try HTTPPeer.ask(
                 server.port, "GET", path, ["Upgrade": "WebSocket", "Connection": "close"])
             #expect(closing.status == 400 && closing.body == "\"Connection\" must be \"Upgrade\".")
-            for fields: [String: String] in [["Upgrade": "WebSocket", "Connection": "Upgrade"], [:]] {
-                let post: HTTPPeer.Answer = try HTTPPeer.ask(server.port, "POST", path, fields)
+            for fields in [["Upgrade": "WebSocket", "Connection": "Upgrade"], [:]] {
+                let post = try HTTPPeer.ask(server.port, "POST", path, fields)
                 #expect(post.status == 405 && post.body.isEmpty && post.fields["content-type"] == nil)
                 #expect(post.fields["allow"] == "GET")
             }
-            let upgrade: HTTPPeer = try .init(port: server.port)
+            let upgrade = try HTTPPeer(port: server.port)
             try upgrade.send(
                 "GET", path,
                 [
                     "Upgrade": "websocket", "Connection": "keep-alive, Upgrade", "Sec-WebSocket-Version": "13",
                     "Sec-WebSocket-Origin": "http://asd", "Sec-WebSocket-Key": "x3JJHMbDL1EzLkh9GBhXDw==",
                 ])
-            let head: HTTPPeer.Answer = try upgrade.head()
+            let head = try upgrade.head()
             #expect(head.status == 101 && head.fields["content-length"] == nil)
             #expect(head.fields["sec-websocket-accept"] == "HSmrc0sMlYUkAGmm5OPpG2HaGWk=")
         }

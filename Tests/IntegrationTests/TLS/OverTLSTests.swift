@@ -1,7 +1,7 @@
 import Testing
 import ThicketTestSupport
 
-/// The core of what the server does, a second time over TLS: the same tests, whose clients and servers then speak it.
+/// The core tests of the server again, with clients and servers that speak TLS.
 @Suite(
     "The server over TLS", .serialized,
     .enabled(if: SecureEdge.hasOpenSSL, "the command openssl is missing: apt install openssl"))
@@ -13,7 +13,7 @@ struct OverTLSTests {
         init(_ name: String, _ run: @escaping @Sendable () throws -> Void) { (testDescription, self.run) = (name, run) }
     }
 
-    static let all: [Again] = [
+    static let all = [
         Again("the whole dialogue") { try DialogueTests().dialogue(kind: .memory) },
         Again("every code") { try DialogueTests().codes(kind: .memory) },
         Again("restart") { try DialogueTests().restart(kind: .sqlite) },
@@ -33,6 +33,6 @@ struct OverTLSTests {
         Again("SockJS broken streams") { try SockJSEndTests().aborted(isReset: true) },
     ]
 
-    @Test("the same tests pass", arguments: all)
+    @Test("core tests of the server pass over TLS", arguments: all)
     func again(_ test: Again) throws { try SecureEdge.$isOn.withValue(true, operation: test.run) }
 }

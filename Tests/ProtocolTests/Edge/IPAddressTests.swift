@@ -29,10 +29,10 @@ struct IPAddressTests {
 
     @Test("any address is read back as it was written")
     func roundTrip() {
-        var random: SeededRandom = .init(seed: 4)
-        for _: Int in 0..<2_000 {
+        var random = SeededRandom(seed: 4)
+        for _ in 0..<2_000 {
             // Many zero groups, so that they meet in all ways.
-            let bytes: [UInt8] = (0..<8).flatMap { _ in
+            let bytes = (0..<8).flatMap { _ in
                 random.next() % 2 == 0 ? [0, 0] : [UInt8(random.next() % 256), UInt8(random.next() % 256)]
             }
             let address: IPAddress? = .init(bytes: bytes)
@@ -55,9 +55,9 @@ struct IPAddressTests {
             ("::/0", ["::", "1.2.3.4", "ffff::"], []), ("::1/128", ["::1"], ["::2"]),
         ])
     func networks(_ text: String, _ inside: [String], _ outside: [String]) throws {
-        let network: IPNetwork = try #require(IPNetwork(text))
-        for address: String in inside { #expect(network.contains(try #require(IPAddress(address))), "\(address)") }
-        for address: String in outside { #expect(!network.contains(try #require(IPAddress(address))), "\(address)") }
+        let network = try #require(IPNetwork(text))
+        for address in inside { #expect(network.contains(try #require(IPAddress(address))), "\(address)") }
+        for address in outside { #expect(!network.contains(try #require(IPAddress(address))), "\(address)") }
         #expect(IPNetwork(network.description) == network)
     }
 

@@ -22,7 +22,7 @@ struct ProxyPrefaceTests {
 
     private static let signature: [UInt8] = Array("\r\n\r\n\0\r\nQUIT\n".utf8)
     private static func block(_ command: UInt8, _ family: UInt8, _ body: [UInt8], length: Int? = nil) -> [UInt8] {
-        let length: Int = length ?? body.count
+        let length = length ?? body.count
         return signature + [command, family, UInt8(length >> 8), UInt8(length & 0xFF)] + body
     }
     private static let four: [UInt8] = [192, 0, 2, 1, 198, 51, 100, 2, 0xDC, 4, 1, 0xBB]
@@ -69,14 +69,14 @@ struct ProxyPrefaceTests {
     ]
 
     private func read(_ bytes: [UInt8], pieces: Int) -> (Expected, rest: Int) {
-        var preface: ProxyPreface = .init()
-        var rest: ArraySlice<UInt8> = bytes[...]
+        var preface = ProxyPreface()
+        var rest = bytes[...]
         while !rest.isEmpty {
-            let piece: [UInt8] = Array(rest.prefix(pieces))
-            let outcome: Result<(Bool, Int), ProxyPreface.Failure> = piece.withUnsafeBytes { bytes in
+            let piece = Array(rest.prefix(pieces))
+            let outcome = piece.withUnsafeBytes { bytes in
                 Result { () throws(ProxyPreface.Failure) in
-                    var input: UnsafeRawBufferPointer = bytes
-                    let isComplete: Bool = try preface.consume(&input)
+                    var input = bytes
+                    let isComplete = try preface.consume(&input)
                     return (isComplete, input.count)
                 }
             }
@@ -92,10 +92,10 @@ struct ProxyPrefaceTests {
 
     @Test("every preface is read as its description says, however it is cut, and nothing after it", arguments: cases)
     func table(_ each: Case) {
-        for pieces: Int in [1, 2, 5, 16, 1_000] {
+        for pieces in [1, 2, 5, 16, 1_000] {
             #expect(read(each.bytes, pieces: pieces).0 == each.expected, "in pieces of \(pieces)")
             guard case .source = each.expected else { continue }
-            let (result, rest): (Expected, Int) = read(each.bytes + Array("GET /".utf8), pieces: pieces)
+            let (result, rest) = read(each.bytes + Array("GET /".utf8), pieces: pieces)
             #expect(result == each.expected && rest == 5, "in pieces of \(pieces)")
         }
     }

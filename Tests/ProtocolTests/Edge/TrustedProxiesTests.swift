@@ -16,7 +16,7 @@ struct TrustedProxiesTests {
         }
     }
 
-    static let cases: [Case] = [
+    static let cases = [
         Case("nobody is trusted", "none", "10.0.0.1", ["203.0.113.5"], "10.0.0.1"),
         Case("a stranger's field counts for nothing", "10.0.0.0/8", "198.51.100.1", ["203.0.113.5"], "198.51.100.1"),
         Case("a proxy's does", "10.0.0.0/8", "10.0.0.1", ["203.0.113.5"], "203.0.113.5"),
@@ -52,17 +52,17 @@ struct TrustedProxiesTests {
 
     @Test("the client is the last address that is not a proxy's", arguments: cases)
     func client(_ each: Case) throws {
-        let trusted: TrustedProxies = try TrustedProxies.parse(each.trusted).get()
-        let fields: HTTPFields = .init(
+        let trusted = try TrustedProxies.parse(each.trusted).get()
+        let fields = HTTPFields(
             [HTTPField("host", "x")] + each.fields.map { HTTPField("x-forwarded-for", $0) }
                 + [HTTPField("forwarded", "for=9.9.9.9"), HTTPField("x-real-ip", "9.9.9.9")])
-        let client: IPAddress = trusted.client(of: try #require(IPAddress(each.peer)), fields)
+        let client = trusted.client(of: try #require(IPAddress(each.peer)), fields)
         #expect(client.description == each.client)
     }
 
     @Test("an unreadable list is refused with the word that is wrong")
     func badLists() {
-        for (text, word): (String, String) in [
+        for (text, word) in [
             ("10.0.0.0/8,", "''"), ("10.0.0.1/8", "'10.0.0.1/8'"), ("proxy.example", "'proxy.example'"),
             ("None", "'None'"),
             (Array(repeating: "10.0.0.1", count: 65).joined(separator: ","), "more than 64"),

@@ -6,7 +6,7 @@ import ThicketNonces
 // Targets choose their keys and nonces themselves, again for each input.
 @Suite("Corpus of the fuzzer", .noncesGiven) struct CorpusTests {
     /// `Tools/Fuzz/Corpus` of this checkout.
-    static let corpus: URL = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    static let corpus = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Tools/Fuzz/Corpus")
 
     @Test(
@@ -14,14 +14,14 @@ import ThicketNonces
         arguments: FuzzTargets.all.map(\.name))
     func replay(_ name: String) throws {
         let target = try #require(FuzzTargets.all.first { $0.name == name })
-        let files: [URL] = try FileManager.default.contentsOfDirectory(
+        let files = try FileManager.default.contentsOfDirectory(
             at: Self.corpus.appendingPathComponent(name), includingPropertiesForKeys: nil)
         #expect(!files.isEmpty, "a target without a corpus is not fuzzed from anywhere")
-        for file: URL in files {
-            let bytes: [UInt8] = try .init(Data(contentsOf: file))
+        for file in files {
+            let bytes = try [UInt8](Data(contentsOf: file))
             target.run(bytes)
             // Larger inputs at some places only, so that debug builds stay quick.
-            for length: Int in stride(from: 0, to: bytes.count, by: max(1, bytes.count / 64)) {
+            for length in stride(from: 0, to: bytes.count, by: max(1, bytes.count / 64)) {
                 target.run(Array(bytes[..<length]))
             }
         }
@@ -29,7 +29,7 @@ import ThicketNonces
 
     @Test("every corpus belongs to a target, and no two targets share a name")
     func named() throws {
-        let names: [String] = FuzzTargets.all.map(\.name)
+        let names = FuzzTargets.all.map(\.name)
         #expect(Set(names).count == names.count)
         #expect(Set(try FileManager.default.contentsOfDirectory(atPath: Self.corpus.path)).isSubset(of: names))
     }

@@ -10,10 +10,10 @@ struct HTTPRequestReaderTests {
     }
 
     private func read(_ pieces: [[UInt8]], limits: HTTPLimits = .init()) -> Outcome {
-        var reader: HTTPRequestReader = .init(limits: limits)
-        var requests: [HTTPRequest] = []
+        var reader = HTTPRequestReader(limits: limits)
+        var requests = [HTTPRequest]()
         do throws(HTTPFailure) {
-            for piece: [UInt8] in pieces { requests += try Self.read(piece, &reader) }
+            for piece in pieces { requests += try Self.read(piece, &reader) }
         } catch {
             return .failure(error.problem)
         }
@@ -21,12 +21,12 @@ struct HTTPRequestReaderTests {
     }
 
     private static func read(_ piece: [UInt8], _ reader: inout HTTPRequestReader) throws(HTTPFailure) -> [HTTPRequest] {
-        var requests: [HTTPRequest] = []
+        var requests = [HTTPRequest]()
         var failure: HTTPFailure?
         piece.withUnsafeBytes { bytes in
-            var input: UnsafeRawBufferPointer = bytes
+            var input = bytes
             do throws(HTTPFailure) {
-                while !input.isEmpty, let request: HTTPRequest = try reader.next(&input) { requests.append(request) }
+                while !input.isEmpty, let request = try reader.next(&input) { requests.append(request) }
             } catch {
                 failure = error
             }
@@ -37,10 +37,10 @@ struct HTTPRequestReaderTests {
 
     @Test("each case is accepted, or refused for its reason, however it is cut", arguments: HTTPCase.all.indices)
     func table(_ index: Int) {
-        let each: HTTPCase = HTTPCase.all[index]
-        let sizes: [Int] = each.bytes.count < 2_000 ? [1, 2, 7, each.bytes.count] : [997, each.bytes.count]
-        for size: Int in sizes {
-            let pieces: [[UInt8]] = stride(from: 0, to: each.bytes.count, by: size).map {
+        let each = HTTPCase.all[index]
+        let sizes = each.bytes.count < 2_000 ? [1, 2, 7, each.bytes.count] : [997, each.bytes.count]
+        for size in sizes {
+            let pieces = stride(from: 0, to: each.bytes.count, by: size).map {
                 Array(each.bytes[$0..<min($0 + size, each.bytes.count)])
             }
             switch read(pieces) {
@@ -54,14 +54,14 @@ struct HTTPRequestReaderTests {
 
     @Test("method, target, path, query, fields and body are returned as they were sent")
     func parts() throws {
-        let text: String =
+        let text =
             "POST /a/b?c=d&e HTTP/1.1\r\nHost: x:1\r\nX-Thing:  One , two\r\nx-thing: THREE\r\n"
             + "Content-Length: 3\r\n\r\nabc"
         guard case .requests(let requests, _) = read([Array(text.utf8)]) else {
             Issue.record("refused")
             return
         }
-        let request: HTTPRequest = try #require(requests.first)
+        let request = try #require(requests.first)
         #expect(request.method == "POST")
         #expect(request.target == "/a/b?c=d&e")
         #expect(request.path == "/a/b")
@@ -74,7 +74,7 @@ struct HTTPRequestReaderTests {
 
     @Test("an absolute target is cut to its path")
     func absolute() {
-        let text: String = "GET http://other/p?q HTTP/1.1\r\nHost: x\r\n\r\n"
+        let text = "GET http://other/p?q HTTP/1.1\r\nHost: x\r\n\r\n"
         guard case .requests(let requests, _) = read([Array(text.utf8)]) else {
             Issue.record("refused")
             return
@@ -84,7 +84,7 @@ struct HTTPRequestReaderTests {
 
     @Test("chunks are joined")
     func chunked() {
-        let text: String =
+        let text =
             "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n00a\r\n0123456789\r\n0\r\n\r\n"
         guard case .requests(let requests, _) = read([Array(text.utf8)]) else {
             Issue.record("refused")
@@ -95,8 +95,8 @@ struct HTTPRequestReaderTests {
 
     @Test("requests that follow each other are returned one by one")
     func pipelined() {
-        let text: String = (0..<20).map { "GET /\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
-        for size: Int in [1, 10, 10_000] {
+        let text = (0..<20).map { "GET /\($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined()
+        for size in [1, 10, 10_000] {
             let bytes: [UInt8] = Array(text.utf8)
             let pieces: [[UInt8]] = stride(from: 0, to: bytes.count, by: size).map {
                 Array(bytes[$0..<min($0 + size, bytes.count)])
@@ -129,32 +129,32 @@ struct HTTPRequestReaderTests {
     func continues() throws {
         let head: [UInt8] = Array(
             "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n".utf8)
-        var waiting: HTTPRequestReader = .init()
+        var waiting = HTTPRequestReader()
         #expect(try Self.read(head, &waiting).isEmpty)
-        let (first, second): (Bool, Bool) = (waiting.takeContinue(), waiting.takeContinue())
+        let (first, second) = (waiting.takeContinue(), waiting.takeContinue())
         #expect(first && !second)
         #expect(try Self.read(Array("ab".utf8), &waiting).count == 1)
-        var eager: HTTPRequestReader = .init()
+        var eager = HTTPRequestReader()
         #expect(try Self.read(head + [0x61], &eager).isEmpty)
-        let isDue: Bool = eager.takeContinue()
+        let isDue = eager.takeContinue()
         #expect(!isDue)
     }
 
     @Test("any prefix of any case waits or is refused, and any noise neither traps nor grows")
     func prefixesAndNoise() {
-        for each: HTTPCase in HTTPCase.all where each.bytes.count < 300 {
-            for count: Int in 0..<each.bytes.count { _ = read([Array(each.bytes[..<count])]) }
+        for each in HTTPCase.all where each.bytes.count < 300 {
+            for count in 0..<each.bytes.count { _ = read([Array(each.bytes[..<count])]) }
         }
-        let seed: UInt64 = .random(in: .min ... .max)
-        var random: SeededRandom = .init(seed: seed)
+        let seed = UInt64.random(in: .min ... .max)
+        var random = SeededRandom(seed: seed)
         let alphabet: [UInt8] = Array("GET / HTTP/1.1\r\n: ,;0aZ\t\u{0}\u{7F}".utf8)
-        for _: Int in 0..<2_000 {
+        for _ in 0..<2_000 {
             let noise: [UInt8] = (0..<Int.random(in: 1...80, using: &random)).map { _ in
                 alphabet.randomElement(using: &random) ?? 0
             }
             let start: [UInt8] = Bool.random(using: &random) ? Array("GET / HTTP/1.1\r\nHost: x\r\n".utf8) : []
-            let whole: Outcome = read([start + noise])
-            let cut: Outcome = read((start + noise).map { [$0] })
+            let whole = read([start + noise])
+            let cut = read((start + noise).map { [$0] })
             #expect(whole == cut, "seed \(seed)")
         }
     }

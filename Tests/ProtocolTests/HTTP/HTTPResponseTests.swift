@@ -5,18 +5,18 @@ import ThicketProtocol
 @Suite("HTTP/1.1 responses and the WebSocket handshake")
 struct HTTPResponseTests {
     private func request(_ text: String) throws -> HTTPRequest {
-        var reader: HTTPRequestReader = .init()
-        let request: HTTPRequest? = try Array(text.utf8).withUnsafeBytes { bytes in
-            var input: UnsafeRawBufferPointer = bytes
+        var reader = HTTPRequestReader()
+        let request = try Array(text.utf8).withUnsafeBytes { bytes in
+            var input = bytes
             return try reader.next(&input)
         }
         return try #require(request)
     }
 
     private func head(_ text: String) throws(HTTPFailure) -> HTTPResponseHead? {
-        var reader: HTTPResponseHeadReader = .init()
-        let result: Result<HTTPResponseHead?, HTTPFailure> = Array(text.utf8).withUnsafeBytes { bytes in
-            var input: UnsafeRawBufferPointer = bytes
+        var reader = HTTPResponseHeadReader()
+        let result = Array(text.utf8).withUnsafeBytes { bytes in
+            var input = bytes
             return Result { () throws(HTTPFailure) in try reader.next(&input) }
         }
         return try result.get()
@@ -24,10 +24,10 @@ struct HTTPResponseTests {
 
     @Test("a response states its length, and whether the connection stays open")
     func encoded() throws {
-        let get: HTTPRequest = try request("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        let old: HTTPRequest = try request("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
-        let hello: HTTPResponse = .text(200, "hello")
-        let fields: String = "content-type: text/plain; charset=utf-8\r\ncontent-length: 5\r\n"
+        let get = try request("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        let old = try request("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+        let hello = HTTPResponse.text(200, "hello")
+        let fields = "content-type: text/plain; charset=utf-8\r\ncontent-length: 5\r\n"
         #expect(
             String(decoding: hello.encoded(for: get), as: UTF8.self) == "HTTP/1.1 200 OK\r\n\(fields)\r\nhello")
         #expect(
@@ -40,7 +40,7 @@ struct HTTPResponseTests {
 
     @Test("HEAD gets the length but not the body, 204 neither")
     func withoutBody() throws {
-        let asked: HTTPRequest = try request("HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
+        let asked = try request("HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
         #expect(
             String(decoding: HTTPResponse.text(200, "hello").encoded(for: asked), as: UTF8.self)
                 .hasSuffix("content-length: 5\r\n\r\n"))
@@ -51,8 +51,8 @@ struct HTTPResponseTests {
 
     @Test("a field value cannot end its own line")
     func splitting() {
-        let response: HTTPResponse = .init(status: 200, fields: [.init("a", "b\r\nset-cookie: c")])
-        let text: String = .init(decoding: response.encoded(for: nil), as: UTF8.self)
+        let response = HTTPResponse(status: 200, fields: [.init("a", "b\r\nset-cookie: c")])
+        let text = String(decoding: response.encoded(for: nil), as: UTF8.self)
         #expect(text.utf8.count { $0 == 0x0A } == 5)
         #expect(text.contains("a: b  set-cookie: c\r\n"))
     }
@@ -67,16 +67,16 @@ struct HTTPResponseTests {
             ("HTTP/1.1 200 OK\nA: b\r\n\r\n", nil), ("HTTP/1.1 200 OK\r\nA : b\r\n\r\n", nil),
         ])
     func heads(_ text: String, _ status: Int?) {
-        let parsed: HTTPResponseHead? = try? head(text)
+        let parsed = try? head(text)
         #expect(parsed?.status == status)
     }
 
     @Test("bytes after a response head stay in the input")
     func rest() throws {
-        var reader: HTTPResponseHeadReader = .init()
+        var reader = HTTPResponseHeadReader()
         try Array("HTTP/1.1 101 X\r\n\r\nrest".utf8).withUnsafeBytes { bytes in
-            var input: UnsafeRawBufferPointer = bytes
-            let status: Int? = try reader.next(&input)?.status
+            var input = bytes
+            let status = try reader.next(&input)?.status
             #expect(status == 101)
             #expect(Array(input) == Array("rest".utf8))
         }
@@ -84,13 +84,13 @@ struct HTTPResponseTests {
 
     // MARK: Handshake
 
-    private let opening: String =
+    private let opening =
         "GET /chat HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
 
     @Test("the accept value of the RFC's own example (RFC 6455, 1.3)")
     func accept() throws {
-        let key: String = try WebSocketHandshake.key(of: try request(opening))
+        let key = try WebSocketHandshake.key(of: try request(opening))
         #expect(WebSocketHandshake.acceptValue(key: key, sha1: Hash.sha1) == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
     }
 
@@ -110,10 +110,10 @@ struct HTTPResponseTests {
             ("13\r\n\r\n", "13\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         ])
     func refusedOpenings(_ part: String, _ replacement: String, _ status: Int) throws {
-        let changed: String = opening.split(separator: part, omittingEmptySubsequences: false).joined(
+        let changed = opening.split(separator: part, omittingEmptySubsequences: false).joined(
             separator: replacement)
         try #require(!changed.utf8.elementsEqual(opening.utf8))
-        let failure: HTTPFailure? = #expect(throws: HTTPFailure.self) {
+        let failure = #expect(throws: HTTPFailure.self) {
             _ = try WebSocketHandshake.key(of: try request(changed))
         }
         #expect(failure?.status == status)
@@ -127,7 +127,7 @@ struct HTTPResponseTests {
             ("Host: x", "Host: x\r\nSec-WebSocket-Extensions: permessage-deflate\r\nSec-WebSocket-Protocol: a, b"),
         ])
     func takenOpenings(_ part: String, _ replacement: String) throws {
-        let changed: String = opening.split(separator: part, omittingEmptySubsequences: false).joined(
+        let changed = opening.split(separator: part, omittingEmptySubsequences: false).joined(
             separator: replacement)
         #expect(try WebSocketHandshake.key(of: try request(changed)) == "dGhlIHNhbXBsZSBub25jZQ==")
     }
@@ -142,12 +142,12 @@ struct HTTPResponseTests {
         ] as [(String, String, HTTPFailure.Problem?)])
     func bothSides(_ part: String, _ replacement: String, _ problem: HTTPFailure.Problem?) throws {
         let nonce: [UInt8] = Array(0..<16)
-        let sent: [UInt8] = WebSocketHandshake.request(
+        let sent = WebSocketHandshake.request(
             host: "x", target: "/sock/1/app/websocket", nonce: nonce, fields: [.init("user-agent", "me")])
-        let asked: HTTPRequest = try request(String(decoding: sent, as: UTF8.self))
+        let asked = try request(String(decoding: sent, as: UTF8.self))
         #expect(asked.fields["user-agent"] == "me")
-        let key: String = try WebSocketHandshake.key(of: asked)
-        var answer: String = .init(decoding: WebSocketHandshake.accepted(key: key, sha1: Hash.sha1), as: UTF8.self)
+        let key = try WebSocketHandshake.key(of: asked)
+        var answer = String(decoding: WebSocketHandshake.accepted(key: key, sha1: Hash.sha1), as: UTF8.self)
         if !part.isEmpty {
             answer = answer.split(separator: part, omittingEmptySubsequences: false).joined(separator: replacement)
         }
@@ -173,11 +173,11 @@ struct HTTPResponseTests {
             (.badExpectation, "bad_expectation", "bad expectation"),
         ] as [(HTTPFailure.Problem, String, String)])
     func refusals(_ problem: HTTPFailure.Problem, _ code: String, _ words: String) throws {
-        let failure: HTTPFailure = .init(problem)
-        let response: HTTPResponse = .refusal(failure)
+        let failure = HTTPFailure(problem)
+        let response = HTTPResponse.refusal(failure)
         #expect(response.status == failure.status && response.closes)
         #expect(response.fields["content-type"] == "application/json")
-        let body: JSONObject = try #require(try JSONValue(parsing: response.body).objectValue)
+        let body = try #require(try JSONValue(parsing: response.body).objectValue)
         #expect(body["code"] == .string(code))
         #expect(body["message"] == .string("The request was refused: \(words)."))
         #expect(body["hint"]?.stringValue?.isEmpty == false)

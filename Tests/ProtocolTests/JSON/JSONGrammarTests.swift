@@ -3,7 +3,7 @@ import ThicketProtocol
 
 /// Written from RFC 8259 by section, and from the places where readers are known to differ.
 @Suite struct JSONGrammarTests {
-    static let accepted: [String] = [
+    static let accepted = [
         // Section 2 and 3: any value may be the whole text, white space anywhere between tokens.
         "null", "true", "false", "0", "\"\"", "[]", "{}", " 1", "1 ", "\t\r\n [ \t\r\n ] \t\r\n", " { } ",
         "[1 , 2]", "[ 1,2 ]", "{ \"a\" : 1 , \"b\" : 2 }", "{\"a\":{\"b\":{\"c\":[]}}}", "\n\"x\"\n", "[\n]",
@@ -102,11 +102,11 @@ import ThicketProtocol
 
     @Test("every text that RFC 8259 permits is accepted, and its bytes are kept")
     func takes() {
-        for text: String in Self.accepted {
+        for text in Self.accepted {
             let bytes: [UInt8] = Array(text.utf8)
             do {
-                let document: JSONDocument = try .init(parsing: bytes)
-                let value: JSONValue = document.root.value
+                let document = try JSONDocument(parsing: bytes)
+                let value = document.root.value
                 #expect(try JSONValue(parsing: value.serialized()) == value, "\(text)")
                 #expect(
                     try JSONDocument(parsing: [UInt8]("[".utf8) + bytes + [0x5D]).root.elements.first { _ in true }
@@ -159,12 +159,12 @@ import ThicketProtocol
 
     @Test("a duplicate key among thousands is found, with and without escapes")
     func manyKeys() {
-        for count: Int in [2, 12, 13, 14, 100, 5_000] {
-            for twin: String in ["key1", "\\u006bey1"] {
-                let pairs: [String] = (0..<count).map { "\"key\($0)\":[{}]" }
-                let good: String = "{" + pairs.joined(separator: ",") + "}"
+        for count in [2, 12, 13, 14, 100, 5_000] {
+            for twin in ["key1", "\\u006bey1"] {
+                let pairs = (0..<count).map { "\"key\($0)\":[{}]" }
+                let good = "{" + pairs.joined(separator: ",") + "}"
                 #expect(fault(Array(good.utf8)) == nil)
-                let bad: String = "{" + pairs.joined(separator: ",") + ",\"\(twin)\":0}"
+                let bad = "{" + pairs.joined(separator: ",") + ",\"\(twin)\":0}"
                 #expect(fault(Array(bad.utf8)) == JSONError(.duplicateKey, at: good.utf8.count), "\(count) \(twin)")
             }
         }
@@ -173,15 +173,15 @@ import ThicketProtocol
     @Test("fifty thousand keys, plain or escaped, in one object or in a chain of small ones, need no quadratic time")
     func manyMoreKeys() throws {
         // Pair by pair this would be more than a thousand million comparisons, and the test would not end.
-        for prefix: String in ["key", "\\u006bey"] {
-            let pairs: [String] = (0..<50_000).map { "\"\(prefix)\($0)\":0" }
+        for prefix in ["key", "\\u006bey"] {
+            let pairs = (0..<50_000).map { "\"\(prefix)\($0)\":0" }
             #expect(fault(Array(("{" + pairs.joined(separator: ",") + "}").utf8)) == nil)
         }
-        let small: String = "{" + (0..<12).map { "\"\($0)\":0" }.joined(separator: ",") + "}"
+        let small = "{" + (0..<12).map { "\"\($0)\":0" }.joined(separator: ",") + "}"
         #expect(fault(Array(("[" + String(repeating: small + ",", count: 2_000) + "0]").utf8)) == nil)
         // Reading and emptying a large object costs time in proportion to its keys, too.
-        var object: JSONObject = .init((0..<20_000).map { (key: "key \($0)", value: .null) })
-        for number: Int in 0..<20_000 { object["key \(number)"] = nil }
+        var object = JSONObject((0..<20_000).map { (key: "key \($0)", value: .null) })
+        for number in 0..<20_000 { object["key \(number)"] = nil }
         #expect(object.isEmpty)
     }
 

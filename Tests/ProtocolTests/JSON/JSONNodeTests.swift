@@ -4,8 +4,8 @@ import ThicketProtocol
 @Suite struct JSONNodeTests {
     @Test("members and elements are read on demand, with the kinds they have")
     func access() throws {
-        let text: String = #"{"n":null,"t":true,"f":false,"i":-12,"s":"a\tb\u00e9","l":[1,[2],{"x":3}],"k\u0065y":"x"}"#
-        let root: JSONNode = try JSONDocument(parsing: Array(text.utf8)).root
+        let text = #"{"n":null,"t":true,"f":false,"i":-12,"s":"a\tb\u00e9","l":[1,[2],{"x":3}],"k\u0065y":"x"}"#
+        let root = try JSONDocument(parsing: Array(text.utf8)).root
         #expect(root.kind == .object)
         #expect(root.count == 7)
         #expect(root.pairs.map(\.key) == ["n", "t", "f", "i", "s", "l", "key"])
@@ -27,42 +27,42 @@ import ThicketProtocol
 
     @Test("strings are lent as bytes, and in place where they have no escapes")
     func text() throws {
-        let text: String = #" {"plain":"é€","empty":"","escaped":"a\u0062","n":1,"l":["x"]}"#
+        let text = #" {"plain":"é€","empty":"","escaped":"a\u0062","n":1,"l":["x"]}"#
         let bytes: [UInt8] = Array(text.utf8)
-        let root: JSONNode = try JSONDocument(parsing: bytes[1...]).root
+        let root = try JSONDocument(parsing: bytes[1...]).root
         func lent(_ node: JSONNode?) -> String? {
             var text: String?
-            let isString: Bool = node?.withText { text = String(decoding: $0, as: UTF8.self) } ?? false
+            let isString = node?.withText { text = String(decoding: $0, as: UTF8.self) } ?? false
             #expect(isString == (text != nil))
             return text
         }
         #expect(lent(root["plain"]) == "é€" && lent(root["empty"]) == "" && lent(root["escaped"]) == "ab")
         #expect(lent(root["n"]) == nil && lent(root["l"]) == nil && lent(root) == nil)
         for (key, wanted) in [("plain", "é€"), ("empty", "")] {
-            let place: Range<Int> = try #require(root[key]?.plainText)
+            let place = try #require(root[key]?.plainText)
             root.withDocument { #expect(String(decoding: $0[place], as: UTF8.self) == wanted) }
         }
-        for key: String in ["escaped", "n", "l"] { #expect(root[key]?.plainText == nil) }
+        for key in ["escaped", "n", "l"] { #expect(root[key]?.plainText == nil) }
         #expect(root["plain"]?.isOfDocument(root) == true)
         #expect(!root.isOfDocument(try JSONDocument(parsing: bytes).root))
     }
 
     @Test("members are found among longer, shorter and escaped keys, by their bytes only")
     func members() throws {
-        let text: String = #"{"a":1,"ab":2,"b\u0061":3,"é":4,"e\u0301":5,"":6,"a\u0000":7}"#
-        let root: JSONNode = try JSONDocument(parsing: Array(text.utf8)).root
+        let text = #"{"a":1,"ab":2,"b\u0061":3,"é":4,"e\u0301":5,"":6,"a\u0000":7}"#
+        let root = try JSONDocument(parsing: Array(text.utf8)).root
         for (key, wanted) in [("a", 1), ("ab", 2), ("ba", 3), ("é", 4), ("e\u{301}", 5), ("", 6), ("a\0", 7)] {
             #expect(root[key]?.int64 == Int64(wanted), "\(key)")
         }
-        for key: String in ["b", "abc", "A", "b\\u0061"] { #expect(root[key] == nil, "\(key)") }
+        for key in ["b", "abc", "A", "b\\u0061"] { #expect(root[key] == nil, "\(key)") }
     }
 
     @Test("strings are read as UTF-16 as well, escaped or not")
     func utf16() throws {
-        for text: String in ["", "abc", "é€😀\u{10FFFF}", "a\"\\\n😀", "\u{0}"] {
+        for text in ["", "abc", "é€😀\u{10FFFF}", "a\"\\\n😀", "\u{0}"] {
             let bytes: [UInt8] = JSONValue.string(text).serialized()
             #expect(try JSONDocument(parsing: bytes).root.utf16 == Array(text.utf16))
-            let escaped: String = "\"" + text.utf16.map { "\\u" + hex($0) }.joined() + "\""
+            let escaped = "\"" + text.utf16.map { "\\u" + hex($0) }.joined() + "\""
             #expect(try JSONDocument(parsing: Array(escaped.utf8)).root.utf16 == Array(text.utf16))
             #expect(try JSONDocument(parsing: Array(escaped.utf8)).root.string?.utf8.elementsEqual(text.utf8) == true)
         }
@@ -70,13 +70,13 @@ import ThicketProtocol
     }
 
     private func hex(_ unit: UInt16) -> String {
-        let digits: String = String(unit, radix: 16)
+        let digits = String(unit, radix: 16)
         return String(repeating: "0", count: 4 - digits.count) + digits
     }
 
     @Test("the writer escapes only what it must, in the shortest form")
     func escapes() {
-        let table: [(String, String)] = [
+        let table = [
             ("", #""""#), ("\"", #""\"""#), ("\\", #""\\""#), ("/", #""/""#), ("\u{08}\u{0C}\n\r\t", #""\b\f\n\r\t""#),
             ("\u{0}\u{0B}\u{1F}", #""\u0000\u000b\u001f""#), ("\u{7F}é😀\u{2028}", "\"\u{7F}é😀\u{2028}\""),
             ("12345678\"12345678\n", #""12345678\"12345678\n""#),
@@ -90,7 +90,7 @@ import ThicketProtocol
     @Test("a node of a pretty-printed text is written on one line")
     func oneLine() throws {
         let root: JSONNode = try JSONDocument(parsing: Array("{\r\n  \"a\": [1,\n 2]\n}".utf8)).root
-        var writer: JSONWriter = .init()
+        var writer = JSONWriter()
         writer.write(root)
         #expect(String(decoding: writer.bytes, as: UTF8.self) == "{  \"a\": [1, 2]}")
     }
@@ -100,7 +100,7 @@ import ThicketProtocol
         let bytes: [UInt8] = Array("xx[1,\"é\"]yy".utf8)
         let expected: JSONValue = [1, "é"]
         #expect(try JSONDocument(parsing: bytes[2..<10]).root.value == expected)
-        let copied: JSONDocument = try bytes[2..<10].withUnsafeBytes { try JSONDocument(parsing: $0) }
+        let copied = try bytes[2..<10].withUnsafeBytes { try JSONDocument(parsing: $0) }
         #expect(copied.root.value == expected)
         #expect(copied.root == (try JSONDocument(parsing: Array(bytes[2..<10])).root))
     }

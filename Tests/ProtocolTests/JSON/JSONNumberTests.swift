@@ -5,7 +5,7 @@ import ThicketTestSupport
 @Suite struct JSONNumberTests {
     @Test("a lexeme is one JSON number and nothing else")
     func lexemes() {
-        for good: String in ["0", "-0", "1.50", "1E+400"] { #expect(JSONNumber(lexeme: good)?.lexeme == good) }
+        for good in ["0", "-0", "1.50", "1E+400"] { #expect(JSONNumber(lexeme: good)?.lexeme == good) }
         for bad: String in ["", " 1", "1 ", "01", "+1", "1.", ".1", "1e", "NaN", "0x1", "1,2", "٣", "--1"] {
             #expect(JSONNumber(lexeme: bad) == nil, "\(bad)")
         }
@@ -30,7 +30,7 @@ import ThicketTestSupport
 
     @Test("a number's double is the nearest one")
     func doubles() {
-        let table: [(String, Double)] = [
+        let table = [
             ("0.1", 0.1), ("1e400", .infinity), ("-1e400", -.infinity), ("1e-400", 0),
             ("5e-324", .leastNonzeroMagnitude),
             ("9007199254740993", 9_007_199_254_740_992), ("1.7976931348623157e308", .greatestFiniteMagnitude),
@@ -41,7 +41,7 @@ import ThicketTestSupport
 
     @Test("JavaScript's form is that of Number::toString")
     func javaScript() {
-        let table: [(String, String)] = [
+        let table = [
             ("1.0", "1"), ("-0", "0"), ("-0.0", "0"), ("1e0", "1"), ("100", "100"), ("1e21", "1e+21"),
             ("123456789012345678901", "123456789012345680000"), ("1e20", "100000000000000000000"), ("0.1", "0.1"),
             ("0.000001", "0.000001"), ("0.0000001", "1e-7"), ("1.5e-7", "1.5e-7"), ("123.456", "123.456"),
@@ -60,7 +60,7 @@ import ThicketTestSupport
 
     @Test("sums are exact, and refused where they would have too many digits")
     func sums() throws {
-        let table: [(String, String, String?)] = [
+        let table = [
             ("1", "2", "3"), ("0.1", "0.2", "0.3"), ("1", "-1", "0"), ("1.5", "-1.5", "0"), ("1", "-3", "-2"),
             ("9223372036854775807", "1", "9223372036854775808"), ("-9223372036854775808", "-1", "-9223372036854775809"),
             ("9223372036854775807", "-9223372036854775807", "0"), ("1.0", "2", "3"), ("1e2", "1", "101"),
@@ -73,7 +73,7 @@ import ThicketTestSupport
             ("1e5000", "2e5000", "3e+5000"), ("-1e-5000", "-1e-5000", "-2e-5000"), ("1000", "-999.5", "0.5"),
         ]
         for (left, right, sum) in table {
-            let (a, b): (JSONNumber, JSONNumber) = (
+            let (a, b) = (
                 try #require(JSONNumber(lexeme: left)), try #require(JSONNumber(lexeme: right))
             )
             #expect(a.adding(b)?.lexeme == sum, "\(left) + \(right)")
@@ -83,15 +83,15 @@ import ThicketTestSupport
 
     @Test("sums agree with whole-number arithmetic at every shift of the decimal point")
     func sumsAgree() throws {
-        var random: SeededRandom = .init(seed: 0x53_55_4D)
+        var random = SeededRandom(seed: 0x53_55_4D)
         for _ in 0..<500 {
             let (a, b): (Int64, Int64) = (
                 .random(in: -99_999...99_999, using: &random), .random(in: 1...999, using: &random)
             )
-            let shift: Int = .random(in: -20...20, using: &random)
-            let left: JSONNumber = try #require(JSONNumber(lexeme: "\(a)e\(shift)"))
-            let right: JSONNumber = try #require(JSONNumber(lexeme: "\(b)0e\(shift - 1)"))
-            let sum: JSONNumber = try #require(JSONNumber(lexeme: "\(a + b).000e\(shift)"))
+            let shift = Int.random(in: -20...20, using: &random)
+            let left = try #require(JSONNumber(lexeme: "\(a)e\(shift)"))
+            let right = try #require(JSONNumber(lexeme: "\(b)0e\(shift - 1)"))
+            let sum = try #require(JSONNumber(lexeme: "\(a + b).000e\(shift)"))
             #expect(left.adding(right) == sum, "\(left) + \(right)")
             #expect(JSONNumber(lexeme: left.adding(right)?.lexeme ?? "") == sum)
         }
@@ -99,8 +99,8 @@ import ThicketTestSupport
 
     @Test("a number of a million digits is compared without being expanded")
     func long() throws {
-        let zeros: String = String(repeating: "0", count: 1_000_000)
-        let one: JSONNumber = .init(1)
+        let zeros = String(repeating: "0", count: 1_000_000)
+        let one = JSONNumber(1)
         #expect(try #require(JSONNumber(lexeme: "1." + zeros)) == one)
         #expect(try #require(JSONNumber(lexeme: "1" + zeros + "e-1000000")) == one)
         #expect(try #require(JSONNumber(lexeme: "0." + zeros + "1e1000001")) == one)

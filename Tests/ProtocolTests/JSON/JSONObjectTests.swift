@@ -19,7 +19,7 @@ import ThicketTestSupport
     @Test("keys that look the same but differ in their bytes are different keys, in small objects and in large ones")
     func bytes() {
         for filler: Int in [0, 100] {
-            var object: JSONObject = .init((0..<filler).map { (key: "\($0)", value: .null) })
+            var object = JSONObject((0..<filler).map { (key: "\($0)", value: .null) })
             object["é"] = 1
             object["e\u{301}"] = 2
             #expect(object.count == filler + 2)
@@ -30,12 +30,12 @@ import ThicketTestSupport
 
     @Test("any sequence of edits gives the content of a plain list")
     func model() {
-        var random: SeededRandom = .init(seed: 0x4F42_4A)
-        for keys: Int in [5, 20, 300] {
-            var object: JSONObject = .init()
-            var model: [(key: String, value: JSONValue)] = []
-            for step: Int in 0..<1_500 {
-                let key: String = "key \(Int.random(in: 0..<keys, using: &random))"
+        var random = SeededRandom(seed: 0x4F42_4A)
+        for keys in [5, 20, 300] {
+            var object = JSONObject()
+            var model = [(key: String, value: JSONValue)]()
+            for step in 0..<1_500 {
+                let key = "key \(Int.random(in: 0..<keys, using: &random))"
                 let place: Int? = model.firstIndex { $0.key == key }
                 if Int.random(in: 0..<5, using: &random) < 3 {
                     object[key] = .number(JSONNumber(Int64(step)))
@@ -45,7 +45,7 @@ import ThicketTestSupport
                         model.append((key, .number(JSONNumber(Int64(step)))))
                     }
                 } else {
-                    let removed: JSONValue? = object.remove(key)
+                    let removed = object.remove(key)
                     #expect(removed == place.map { model[$0].value })
                     if let place { model.remove(at: place) }
                 }
@@ -62,8 +62,8 @@ import ThicketTestSupport
 
     @Test("changes of a copy do not affect the original")
     func copies() {
-        let original: JSONObject = .init((0..<50).map { (key: "\($0)", value: .null) })
-        var copy: JSONObject = original
+        let original = JSONObject((0..<50).map { (key: "\($0)", value: .null) })
+        var copy = original
         copy["3"] = nil
         copy["x"] = 1
         #expect(original.count == 50)

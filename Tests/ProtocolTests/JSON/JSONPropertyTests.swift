@@ -7,11 +7,11 @@ import ThicketTestSupport
 
     @Test("a written value reads back equal, is written again byte for byte, and has the predicted size")
     func rounds() throws {
-        var source: RandomJSON = .init(seed: Self.seed)
-        for round: Int in 0..<400 {
-            let value: JSONValue = source.value()
-            let bytes: [UInt8] = value.serialized()
-            let again: JSONValue = try JSONValue(parsing: bytes)
+        var source = RandomJSON(seed: Self.seed)
+        for round in 0..<400 {
+            let value = source.value()
+            let bytes = value.serialized()
+            let again = try JSONValue(parsing: bytes)
             #expect(again == value, "seed \(Self.seed), round \(round)")
             #expect(again.hashValue == value.hashValue, "seed \(Self.seed), round \(round)")
             #expect(again.serialized() == bytes, "seed \(Self.seed), round \(round)")
@@ -22,10 +22,10 @@ import ThicketTestSupport
 
     @Test("no prefix of an object is an object: each ends in an error, never in a trap")
     func prefixes() {
-        var source: RandomJSON = .init(seed: Self.seed)
-        for round: Int in 0..<60 {
-            let bytes: [UInt8] = JSONValue.object(source.object()).serialized()
-            for length: Int in 0..<bytes.count {
+        var source = RandomJSON(seed: Self.seed)
+        for round in 0..<60 {
+            let bytes = JSONValue.object(source.object()).serialized()
+            for length in 0..<bytes.count {
                 #expect(throws: JSONError(.unexpectedEnd, at: length), "seed \(Self.seed), round \(round)") {
                     try JSONDocument(parsing: bytes[..<length])
                 }
@@ -35,35 +35,35 @@ import ThicketTestSupport
 
     @Test("a damaged text is refused, or read as another value that writes and reads the same")
     func damage() throws {
-        var source: RandomJSON = .init(seed: Self.seed)
-        for round: Int in 0..<1_500 {
+        var source = RandomJSON(seed: Self.seed)
+        for round in 0..<1_500 {
             var bytes: [UInt8] = source.value().serialized()
             for _ in 0...Int.random(in: 0...2, using: &source.random) {
-                let place: Int = .random(in: 0..<bytes.count, using: &source.random)
+                let place = Int.random(in: 0..<bytes.count, using: &source.random)
                 bytes[place] =
                     Bool.random(using: &source.random)
                     ? Array("\"\\[]{}:,0-.eu ".utf8).randomElement(using: &source.random) ?? 0
                     : UInt8.random(in: 0...255, using: &source.random)
             }
             guard let document: JSONDocument = try? .init(parsing: bytes) else { continue }
-            let value: JSONValue = document.root.value
+            let value = document.root.value
             #expect(try JSONValue(parsing: value.serialized()) == value, "seed \(Self.seed), round \(round)")
         }
     }
 
     @Test("every node's raw bytes are the very bytes of the text, and parsed alone give the same value")
     func raw() throws {
-        var source: RandomJSON = .init(seed: Self.seed)
-        for round: Int in 0..<60 {
+        var source = RandomJSON(seed: Self.seed)
+        for round in 0..<60 {
             // White space between tokens, so that the raw bytes are not simply compact.
-            let spaced: [UInt8] = Self.spaced(source.value().serialized(), &source.random)
-            var nodes: [JSONNode] = [try JSONDocument(parsing: spaced).root]
-            while let node: JSONNode = nodes.popLast() {
+            let spaced = Self.spaced(source.value().serialized(), &source.random)
+            var nodes = [try JSONDocument(parsing: spaced).root]
+            while let node = nodes.popLast() {
                 #expect(
                     try JSONDocument(parsing: node.rawBytes).root.value == node.value,
                     "seed \(Self.seed), round \(round)")
                 #expect(node.rawBytes == spaced[node.rawBytes.startIndex..<node.rawBytes.endIndex])
-                var writer: JSONWriter = .init()
+                var writer = JSONWriter()
                 writer.write(node)
                 #expect(!writer.bytes.contains { $0 == 0x0A || $0 == 0x0D })
                 #expect(try JSONValue(parsing: writer.bytes) == node.value)
@@ -76,10 +76,10 @@ import ThicketTestSupport
 
     private static func spaced(_ compact: [UInt8], _ random: inout SeededRandom) -> [UInt8] {
         var bytes: [UInt8] = []
-        var isInString: Bool = false
-        var isEscaped: Bool = false
-        for byte: UInt8 in compact {
-            let isPunctuation: Bool = Array("[]{}:,".utf8).contains(byte)
+        var isInString = false
+        var isEscaped = false
+        for byte in compact {
+            let isPunctuation = Array("[]{}:,".utf8).contains(byte)
             func space() {
                 let spaces: [[UInt8]] = [[], [0x20], [0x0A], [0x0D, 0x0A, 0x09]]
                 bytes.append(contentsOf: spaces.randomElement(using: &random) ?? [])

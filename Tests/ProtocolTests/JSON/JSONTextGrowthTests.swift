@@ -7,20 +7,20 @@ import ThicketTestSupport
 struct JSONTextGrowthTests {
     @Test("the growth is the difference of the two sizes, wherever the edit is", arguments: 1...40)
     func growth(seed: UInt64) {
-        var random: SeededRandom = SeededRandom(seed: seed)
-        let alphabet: [Unicode.Scalar] = ["a", "b", "\"", "\\", "\n", "\u{1}", "é", "e\u{301}", "日", "🙂", "🙃", "/"]
+        var random = SeededRandom(seed: seed)
+        let alphabet = ["a", "b", "\"", "\\", "\n", "\u{1}", "é", "e\u{301}", "日", "🙂", "🙃", "/"]
             .flatMap { (text: String) in Array(text.unicodeScalars) }
         func text(_ count: Int) -> [Unicode.Scalar] {
             (0..<count).map { _ in alphabet[Int.random(in: 0..<alphabet.count, using: &random)] }
         }
-        for length: Int in [0, 1, 7, 8, 9, 40, 300] {
-            let old: [Unicode.Scalar] = text(length)
-            var new: [Unicode.Scalar] = old
-            let start: Int = Int.random(in: 0...old.count, using: &random)
-            let end: Int = Int.random(in: start...old.count, using: &random)
+        for length in [0, 1, 7, 8, 9, 40, 300] {
+            let old = text(length)
+            var new = old
+            let start = Int.random(in: 0...old.count, using: &random)
+            let end = Int.random(in: start...old.count, using: &random)
             new.replaceSubrange(start..<end, with: text(Int.random(in: 0...12, using: &random)))
-            let (before, after): (String, String) = (string(old), string(new))
-            let expected: Int = JSONText.quotedSize(after) - JSONText.quotedSize(before)
+            let (before, after) = (string(old), string(new))
+            let expected = JSONText.quotedSize(after) - JSONText.quotedSize(before)
             #expect(JSONText.growth(from: before, to: after) == expected, "seed \(seed), length \(length)")
             #expect(JSONText.growth(from: after, to: before) == -expected)
             #expect(after.utf16Length == after.utf16.count, "seed \(seed), length \(length)")
@@ -37,7 +37,7 @@ struct JSONTextGrowthTests {
     }
 
     private func string(_ scalars: [Unicode.Scalar]) -> String {
-        var text: String = ""
+        var text = ""
         text.unicodeScalars.append(contentsOf: scalars)
         return text
     }

@@ -20,12 +20,12 @@ struct RandomJSON {
 
     mutating func object(depth: Int = 3) -> JSONObject {
         // Sometimes an object that is large enough for the hash index.
-        let count: Int = Int.random(in: 0..<20, using: &random) == 0 ? 40 : Int.random(in: 0...6, using: &random)
+        let count = Int.random(in: 0..<20, using: &random) == 0 ? 40 : Int.random(in: 0...6, using: &random)
         return JSONObject((0..<count).map { _ in (key: text(), value: value(depth: count > 6 ? 0 : depth)) })
     }
 
     mutating func text() -> String {
-        let pieces: [String] = [
+        let pieces = [
             "a", "Zq", "0123456789", "\"", "\\", "/", "\n", "\t", "\u{0}", "\u{1F}", "\u{7F}", "é", "e\u{301}", "€",
             "😀", "👨‍👩‍👧", "\u{FFFF}", "\u{10FFFF}", "\u{2028}", "{", "]", ":", ",", " ", "\\u0041",
         ]
@@ -34,11 +34,10 @@ struct RandomJSON {
     }
 
     mutating func number() -> JSONNumber {
-        let forms: [String] = [
+        let forms = [
             "0", "-0", "1.0", "-12.50", "1e3", "1E-7", "0.1", "123456789012345678901234567890", "1e400",
         ]
-        if Bool.random(using: &random), let form: JSONNumber = .init(lexeme: forms.randomElement(using: &random) ?? "0")
-        {
+        if Bool.random(using: &random), let form = JSONNumber(lexeme: forms.randomElement(using: &random) ?? "0") {
             return form
         }
         return JSONNumber(Int64.random(in: -1_000...1_000, using: &random))

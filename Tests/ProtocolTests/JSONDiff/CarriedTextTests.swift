@@ -27,14 +27,14 @@ struct CarriedTextTests {
     private static func typing(
         into text: [Unicode.Scalar], hunks: Int, _ markers: inout Markers, _ random: inout SeededRandom
     ) -> (delta: TextDelta, text: [Unicode.Scalar]) {
-        var places: [Int: [Unicode.Scalar]] = [:]
-        for _: Int in 0..<hunks {
-            let typed: [Unicode.Scalar] = markers.next(1 + random.below(random.chance(25) ? 20 : 3))
+        var places = [Int: [Unicode.Scalar]]()
+        for _ in 0..<hunks {
+            let typed = markers.next(1 + random.below(random.chance(25) ? 20 : 3))
             places[random.below(text.count + 1), default: []] += typed
         }
         var (delta, result): (TextDelta, [Unicode.Scalar]) = (TextDelta(), [])
-        for place: Int in 0...text.count {
-            let typed: [Unicode.Scalar] = places[place] ?? []
+        for place in 0...text.count {
+            let typed = places[place] ?? []
             delta.insert(Array(string(typed).utf16))
             result += typed
             guard place < text.count else { continue }
@@ -50,22 +50,22 @@ struct CarriedTextTests {
     // and for the next change only the removal found its place.
     @Test("an edit that only inserts removes nothing and loses nothing, however many changes it is carried over")
     func insertionsOnly() throws {
-        var random: SeededRandom = .init(seed: 41)
-        for run: Int in 0..<150 {
-            var markers: Markers = .init()
-            var text: [Unicode.Scalar] = markers.next(4 + random.below(30))
-            let edit: (delta: TextDelta, text: [Unicode.Scalar]) = Self.typing(
+        var random = SeededRandom(seed: 41)
+        for run in 0..<150 {
+            var markers = Markers()
+            var text = markers.next(4 + random.below(30))
+            let edit = Self.typing(
                 into: text, hunks: 1 + random.below(12), &markers, &random)
-            let typed: Set<Unicode.Scalar> = Set(edit.text).subtracting(text)
-            var carried: ObjectDiff = Self.diff(edit.delta)
-            for _: Int in 0..<20 {
-                let change: (delta: TextDelta, text: [Unicode.Scalar]) = Self.typing(
+            let typed = Set(edit.text).subtracting(text)
+            var carried = Self.diff(edit.delta)
+            for _ in 0..<20 {
+                let change = Self.typing(
                     into: text, hunks: 1 + random.below(3), &markers, &random)
                 carried = try JSONDiff.transform(
                     carried, over: Self.diff(change.delta), base: ["t": .string(Self.string(text))], rule: .reference)
                 text = change.text
-                let after: JSONObject = try JSONDiff.apply(carried, to: ["t": .string(Self.string(text))])
-                let result: [Unicode.Scalar] = Array((after["t"]?.stringValue ?? "").unicodeScalars)
+                let after = try JSONDiff.apply(carried, to: ["t": .string(Self.string(text))])
+                let result = Array((after["t"]?.stringValue ?? "").unicodeScalars)
                 #expect(Set(result) == Set(text).union(typed), "run \(run)")
                 #expect(result.count == text.count + typed.count, "run \(run)")
             }

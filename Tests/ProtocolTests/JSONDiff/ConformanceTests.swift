@@ -32,14 +32,14 @@ struct ConformanceTests {
 
     @Test("a recorded diff applied gives the recorded object")
     func apply() throws {
-        var run: Int = 0
-        for test: DiffCase in try DiffVectors.cases("diff").map(DiffCase.init) {
+        var run = 0
+        for test in try DiffVectors.cases("diff").map(DiffCase.init) {
             guard !Self.informational.contains(test.name) else {
                 // An error or another outcome is correct here; a trap is not.
                 _ = try? JSONDiff.apply(ObjectDiff(test.diff), to: test.source)
                 continue
             }
-            let applied: JSONObject = try JSONDiff.apply(ObjectDiff(test.diff), to: test.source)
+            let applied = try JSONDiff.apply(ObjectDiff(test.diff), to: test.source)
             #expect(JSONValue.object(applied) == test.applied, "case \(test.id) \(test.name)")
             run += 1
         }
@@ -48,10 +48,10 @@ struct ConformanceTests {
 
     @Test("a recorded diff is written again as it was read")
     func writing() throws {
-        var run: Int = 0
-        for test: DiffCase in try DiffVectors.cases("diff").map(DiffCase.init) where test.name != "proto-key" {
-            let diff: ObjectDiff = try ObjectDiff(test.diff)
-            var writer: JSONWriter = .init()
+        var run = 0
+        for test in try DiffVectors.cases("diff").map(DiffCase.init) where test.name != "proto-key" {
+            let diff = try ObjectDiff(test.diff)
+            var writer = JSONWriter()
             diff.write(to: &writer)
             #expect(try JSONValue(parsing: writer.bytes) == diff.json, "case \(test.id)")
             #expect(try ObjectDiff(diff.json) == diff, "case \(test.id)")
@@ -62,15 +62,15 @@ struct ConformanceTests {
 
     @Test("our own diff gives the target, and is the recorded one except for joined neighbours")
     func diff() throws {
-        var (run, equal, byteEqual, texts, byteEqualTexts): (Int, Int, Int, Int, Int) = (0, 0, 0, 0, 0)
-        for test: DiffCase in try DiffVectors.cases("diff").map(DiffCase.init) {
-            let own: ObjectDiff = JSONDiff.diff(from: test.source, to: test.target)
+        var (run, equal, byteEqual, texts, byteEqualTexts) = (0, 0, 0, 0, 0)
+        for test in try DiffVectors.cases("diff").map(DiffCase.init) {
+            let own = JSONDiff.diff(from: test.source, to: test.target)
             #expect(try JSONDiff.apply(own, to: test.source) == test.target, "case \(test.id) \(test.name)")
             // Policies, and the reference's errors with booleans and with names that it defines itself, give other
             // diffs.
             guard !test.name.hasPrefix("policy"), test.name != "bool-number", test.name != "proto-key" else { continue }
             run += 1
-            let recorded: ObjectDiff = try ObjectDiff(test.diff)
+            let recorded = try ObjectDiff(test.diff)
             #expect(own == recorded, "case \(test.id) \(test.name)")
             if own == recorded { equal += 1 }
             if own.json == test.diff { byteEqual += 1 }
@@ -87,18 +87,18 @@ struct ConformanceTests {
 
     @Test("a transform gives the recorded object, and loses nothing where the reference drops a hunk")
     func transform() throws {
-        var (run, dropped, failed): (Int, Int, Int) = (0, 0, 0)
+        var (run, dropped, failed) = (0, 0, 0)
         // Cases in which the reference's patching reports that every hunk found its place, and loses characters
         // (decision 0002).
         var mended = 0
-        for test: JSONValue in try DiffVectors.cases("transform") {
-            let id: Int64 = try #require(test["id"]?.intValue)
-            let base: JSONObject = try #require(test["base"]?.objectValue)
+        for test in try DiffVectors.cases("transform") {
+            let id = try #require(test["id"]?.intValue)
+            let base = try #require(test["base"]?.objectValue)
             let (a, b): (ObjectDiff, ObjectDiff) = (
                 try .init(#require(test["a_diff"])), try .init(#require(test["b_diff"]))
             )
-            let moved: ObjectDiff = try JSONDiff.transform(a, over: b, base: base, rule: .reference)
-            let result: JSONObject = try JSONDiff.apply(moved, to: JSONDiff.apply(b, to: base))
+            let moved = try JSONDiff.transform(a, over: b, base: base, rule: .reference)
+            let result = try JSONDiff.apply(moved, to: JSONDiff.apply(b, to: base))
             if test["error"] != nil {
                 failed += 1
             } else if test["dropped"]?.boolValue == true {
@@ -116,16 +116,16 @@ struct ConformanceTests {
 
     @Test("exact transforms of the recorded edits converge in either order")
     func exact() throws {
-        var run: Int = 0
-        for test: JSONValue in try DiffVectors.cases("transform") {
-            let base: JSONObject = try #require(test["base"]?.objectValue)
+        var run = 0
+        for test in try DiffVectors.cases("transform") {
+            let base = try #require(test["base"]?.objectValue)
             let (a, b): (ObjectDiff, ObjectDiff) = (
                 try .init(#require(test["a_diff"])), try .init(#require(test["b_diff"]))
             )
-            let mine: ObjectDiff = try JSONDiff.transform(a, over: b, base: base, rule: .exact(tie: .after))
-            let theirs: ObjectDiff = try JSONDiff.transform(b, over: a, base: base, rule: .exact(tie: .before))
-            let one: JSONObject = try JSONDiff.apply(mine, to: JSONDiff.apply(b, to: base))
-            let two: JSONObject = try JSONDiff.apply(theirs, to: JSONDiff.apply(a, to: base))
+            let mine = try JSONDiff.transform(a, over: b, base: base, rule: .exact(tie: .after))
+            let theirs = try JSONDiff.transform(b, over: a, base: base, rule: .exact(tie: .before))
+            let one = try JSONDiff.apply(mine, to: JSONDiff.apply(b, to: base))
+            let two = try JSONDiff.apply(theirs, to: JSONDiff.apply(a, to: base))
             #expect(one == two, "case \(test["id"] ?? .null)")
             expectNothingMissing(a, b, .object(one), "case \(test["id"] ?? .null)")
             run += 1
@@ -138,9 +138,9 @@ struct ConformanceTests {
         for (key, mine) in a.operations {
             switch (mine, b[key]) {
             case (.object(let mine), .object(let theirs)?):
-                if let nested: JSONValue = result[key] { expectNothingMissing(mine, theirs, nested, name) }
+                if let nested = result[key] { expectNothingMissing(mine, theirs, nested, name) }
             case (.text(let mine), .text(let theirs)?):
-                var counts: [UInt16: Int] = [:]
+                var counts = [UInt16: Int]()
                 for unit: UInt16 in result[key]?.stringValue?.utf16.map({ $0 }) ?? [] { counts[unit, default: 0] += 1 }
                 for case .insert(let units) in mine.operations + theirs.operations {
                     for unit: UInt16 in units { counts[unit, default: 0] -= 1 }

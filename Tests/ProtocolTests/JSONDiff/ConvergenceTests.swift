@@ -9,15 +9,15 @@ private struct Model {
     struct Client {
         /// The state that client and server both know, and its version.
         var ghost: JSONObject
-        var version: Int = 0
+        var version = 0
         /// Sent, not yet seen in the server's order; then the edits made since.
         var pending: ObjectDiff?
-        var later: ObjectDiff = .init()
+        var later = ObjectDiff()
         var local: JSONObject
     }
 
     private(set) var state: JSONObject
-    private(set) var log: [(author: Int, change: ObjectDiff)] = []
+    private(set) var log = [(author: Int, change: ObjectDiff)]()
     /// States by version, to rebase on.
     private var states: [JSONObject]
     /// Sent, not yet at the server: at most one per client.
@@ -33,7 +33,7 @@ private struct Model {
 
     /// Makes a user's edit.
     mutating func edit(_ client: Int, by change: ObjectDiff) throws {
-        guard let both: ObjectDiff = try? JSONDiff.compose(clients[client].later, change) else { return }
+        guard let both = try? JSONDiff.compose(clients[client].later, change) else { return }
         clients[client].later = both
         clients[client].local = try JSONDiff.apply(change, to: clients[client].local)
     }
@@ -47,10 +47,10 @@ private struct Model {
 
     /// The server accepts a client's change: rebased over everything it had not seen, as the later arrival.
     mutating func receive(_ client: Int) throws {
-        guard let (author, base, sent): (Int, Int, ObjectDiff) = wire[client] else { return }
+        guard let (author, base, sent) = wire[client] else { return }
         wire[client] = nil
-        var change: ObjectDiff = sent
-        for version: Int in base..<log.count {
+        var change = sent
+        for version in base..<log.count {
             change = try JSONDiff.transform(
                 change, over: log[version].change, base: states[version], rule: .exact(tie: .after))
         }
@@ -61,19 +61,19 @@ private struct Model {
 
     /// A client applies the next change of the server's order.
     mutating func deliver(_ client: Int) throws {
-        var it: Client = clients[client]
+        var it = clients[client]
         guard it.version < log.count else { return }
-        let (author, change): (Int, ObjectDiff) = log[it.version]
+        let (author, change) = log[it.version]
         if author == client {
             #expect(it.pending == change, "the acknowledged change is the one that the client holds")
             it.pending = nil
             it.ghost = try JSONDiff.apply(change, to: it.ghost)
         } else {
-            let pending: ObjectDiff = it.pending ?? ObjectDiff()
-            let sent: JSONObject = try JSONDiff.apply(pending, to: it.ghost)
-            let overPending: ObjectDiff = try JSONDiff.transform(
+            let pending = it.pending ?? ObjectDiff()
+            let sent = try JSONDiff.apply(pending, to: it.ghost)
+            let overPending = try JSONDiff.transform(
                 change, over: pending, base: it.ghost, rule: .exact(tie: .before))
-            let overLater: ObjectDiff = try JSONDiff.transform(
+            let overLater = try JSONDiff.transform(
                 overPending, over: it.later, base: sent, rule: .exact(tie: .before))
             it.later = try JSONDiff.transform(it.later, over: overPending, base: sent, rule: .exact(tie: .after))
             if it.pending != nil {
@@ -106,24 +106,24 @@ private struct Model {
 struct ConvergenceTests {
     @Test("concurrent typing converges, and no character is lost, doubled or brought back", arguments: 0..<300)
     func typing(_ seed: Int) throws {
-        var random: SeededRandom = .init(seed: UInt64(seed))
+        var random = SeededRandom(seed: UInt64(seed))
         var next: UInt16 = 0x4E00
         func fresh(_ count: Int) -> [UInt16] {
             defer { next += UInt16(count) }
             return (0..<count).map { next + UInt16($0) }
         }
-        let start: [UInt16] = fresh(8)
-        var alive: Set<UInt16> = Set(start)
-        var model: Model = .init(
+        let start = fresh(8)
+        var alive = Set(start)
+        var model = Model(
             clients: 2 + random.below(3), state: ["s": .string(String(decoding: start, as: UTF16.self))])
         for _ in 0..<60 {
             let client: Int = random.below(model.clients.count)
             switch random.below(7) {
             case 0, 1, 2:
                 let text: [UInt16] = Array(try #require(model.clients[client].local["s"]?.stringValue).utf16)
-                var delta: TextDelta = .init()
-                var place: Int = 0
-                for operation: TextOperation in random.delta(length: text.count).operations {
+                var delta = TextDelta()
+                var place = 0
+                for operation in random.delta(length: text.count).operations {
                     switch operation {
                     case .retain(let count):
                         delta.retain(count)
@@ -133,7 +133,7 @@ struct ConvergenceTests {
                         alive.subtract(text[place..<(place + count)])
                         place += count
                     case .insert(let units):
-                        let typed: [UInt16] = fresh(units.count)
+                        let typed = fresh(units.count)
                         alive.formUnion(typed)
                         delta.insert(typed)
                     }
@@ -145,7 +145,7 @@ struct ConvergenceTests {
             }
         }
         try model.settle()
-        for client: Model.Client in model.clients {
+        for client in model.clients {
             #expect(client.local == model.state && client.ghost == model.state)
         }
         let text: [UInt16] = Array(try #require(model.state["s"]?.stringValue).utf16)
@@ -155,8 +155,8 @@ struct ConvergenceTests {
 
     @Test("edits of all kinds converge", arguments: 0..<300)
     func anything(_ seed: Int) throws {
-        var random: SeededRandom = .init(seed: UInt64(10_000 + seed))
-        var model: Model = .init(clients: 2 + random.below(3), state: random.object(depth: 2))
+        var random = SeededRandom(seed: UInt64(10_000 + seed))
+        var model = Model(clients: 2 + random.below(3), state: random.object(depth: 2))
         for _ in 0..<40 {
             let client: Int = random.below(model.clients.count)
             switch random.below(6) {
@@ -167,7 +167,7 @@ struct ConvergenceTests {
             }
         }
         try model.settle()
-        for client: Model.Client in model.clients {
+        for client in model.clients {
             #expect(client.local == model.state && client.ghost == model.state)
         }
     }

@@ -29,7 +29,7 @@ struct JSONDiffTests {
             (#"{"a":[1.50,"x"]}"#, #"{"a":{"o":"dL","v":"=4\t+[2]%0A\t-4"}}"#, #"{"a":[1.50,[2]]}"#),
         ])
     func apply(source: String, change: String, target: String) throws {
-        let result: JSONObject = try JSONDiff.apply(diff(change), to: object(source))
+        let result = try JSONDiff.apply(diff(change), to: object(source))
         #expect(try result == object(target), "\(result)")
     }
 
@@ -77,12 +77,12 @@ struct JSONDiffTests {
 
     @Test("any difference applied gives the target, in JSON and back")
     func roundTrip() throws {
-        var random: SeededRandom = .init(seed: 11)
+        var random = SeededRandom(seed: 11)
         for _ in 0..<3_000 {
-            let source: JSONObject = random.object(depth: 3)
-            let target: JSONObject =
+            let source = random.object(depth: 3)
+            let target =
                 random.chance(50) ? random.object(depth: 3) : try JSONDiff.apply(random.diff(of: source), to: source)
-            let change: ObjectDiff = JSONDiff.diff(from: source, to: target)
+            let change = JSONDiff.diff(from: source, to: target)
             #expect(try JSONDiff.apply(change, to: source) == target)
             #expect(try ObjectDiff(change.json) == change)
         }
@@ -90,11 +90,11 @@ struct JSONDiffTests {
 
     @Test("every operation reads back as it was written")
     func writing() throws {
-        var random: SeededRandom = .init(seed: 12)
+        var random = SeededRandom(seed: 12)
         for _ in 0..<2_000 {
-            let source: JSONObject = random.object(depth: 3)
-            let change: ObjectDiff = random.diff(of: source)
-            var writer: JSONWriter = .init()
+            let source = random.object(depth: 3)
+            let change = random.diff(of: source)
+            var writer = JSONWriter()
             change.write(to: &writer)
             #expect(try ObjectDiff(JSONDocument(parsing: writer.bytes).root) == change)
             #expect(writer.bytes == change.json.serialized())
@@ -106,10 +106,10 @@ struct JSONDiffTests {
         var (one, two): (JSONValue, JSONValue) = ("x", "y")
         for _ in 0..<250 { (one, two) = (["k": one], ["k": two]) }
         let (source, target): (JSONObject, JSONObject) = (try #require(one.objectValue), try #require(two.objectValue))
-        let change: ObjectDiff = JSONDiff.diff(from: source, to: target)
+        let change = JSONDiff.diff(from: source, to: target)
         #expect(try JSONDiff.apply(change, to: source) == target)
         _ = try JSONValue(parsing: JSONValue.object(["a": .string("x")]).serialized())
-        var json: JSONValue = .object(["k": ["o": "-"]])
+        var json = JSONValue.object(["k": ["o": "-"]])
         for _ in 0...Limits.jsonDepthMax { json = ["k": ["o": "O", "v": json]] }
         #expect(throws: DiffError.self) { try ObjectDiff(json) }
     }
@@ -138,15 +138,15 @@ struct JSONDiffTests {
 
     @Test("a composed diff does what both do, one after the other")
     func compose() throws {
-        var random: SeededRandom = .init(seed: 13)
-        var run: Int = 0
+        var random = SeededRandom(seed: 13)
+        var run = 0
         for _ in 0..<4_000 {
-            let source: JSONObject = random.object(depth: 2)
-            let first: ObjectDiff = random.diff(of: source)
-            let between: JSONObject = try JSONDiff.apply(first, to: source)
-            let second: ObjectDiff = random.diff(of: between)
+            let source = random.object(depth: 2)
+            let first = random.diff(of: source)
+            let between = try JSONDiff.apply(first, to: source)
+            let second = random.diff(of: between)
             // A `L` after a `dL` (or the reverse) cannot be composed.
-            guard let both: ObjectDiff = try? JSONDiff.compose(first, second) else { continue }
+            guard let both = try? JSONDiff.compose(first, second) else { continue }
             #expect(try JSONDiff.apply(both, to: source) == JSONDiff.apply(second, to: between))
             run += 1
         }

@@ -27,11 +27,11 @@ extension SeededRandom {
 
     /// An edit that fits `object`; texts are edited by whole characters.
     mutating func diff(of object: JSONObject, depth: Int = 2) -> ObjectDiff {
-        var result: ObjectDiff = .init()
+        var result = ObjectDiff()
         for (key, value) in object.pairs where chance(60) {
             result.operations.append((key: key, operation: chance(20) ? .remove : operation(on: value, depth: depth)))
         }
-        for key: String in ["a", "d", "é"] where !object.contains(key) && chance(40) {
+        for key in ["a", "d", "é"] where !object.contains(key) && chance(40) {
             result.operations.append((key: key, operation: .insert(value(depth: depth))))
         }
         return result
@@ -51,8 +51,8 @@ extension SeededRandom {
     }
 
     mutating func listDiff(of list: [JSONValue], depth: Int) -> ListDiff {
-        var steps: ListDelta = .init()
-        for element: JSONValue in list {
+        var steps = ListDelta()
+        for element in list {
             while chance(20) { steps.append(.insert(value(depth: depth - 1))) }
             switch below(4) {
             case 0: steps.append(.delete)
@@ -66,10 +66,10 @@ extension SeededRandom {
 
     /// Gives a list that differs in whole elements, but may cut anywhere in the text.
     private mutating func listText(of list: [JSONValue]) -> TextDelta {
-        var target: [JSONValue] = list
+        var target = list
         for _ in 0..<below(3) { target.insert(value(depth: 0), at: below(target.count + 1)) }
         for _ in 0..<below(3) where !target.isEmpty { target.remove(at: below(target.count)) }
-        var budget: StepBudget = .unlimited
+        var budget = StepBudget.unlimited
         return TextDelta.diff(
             from: Array(ListText.lines(of: list).joined()), to: Array(ListText.lines(of: target).joined()),
             budget: &budget)

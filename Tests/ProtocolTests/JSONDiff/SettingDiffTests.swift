@@ -8,7 +8,7 @@ import ThicketTestSupport
 
     /// The writer's text of the same diff.
     private func written(_ text: String) throws -> String {
-        var writer: JSONWriter = .init()
+        var writer = JSONWriter()
         try ObjectDiff(node(text)).write(to: &writer)
         return String(decoding: writer.bytes, as: UTF8.self)
     }
@@ -21,9 +21,9 @@ import ThicketTestSupport
             (#"{"a\n\"":{"o":"+","v":"\\ \b\t\f\r\u0000\u001f"}}"#, 1), (#"{"o":{"o":"+","v":true}}"#, 1),
         ])
     func known(_ text: String, _ depth: Int) throws {
-        let diff: SettingDiff = try #require(SettingDiff(node(text)))
+        let diff = try #require(SettingDiff(node(text)))
         #expect(try written(text) == text)
-        let object: JSONObject = try JSONDiff.apply(ObjectDiff(node(text)), to: JSONObject())
+        let object = try JSONDiff.apply(ObjectDiff(node(text)), to: JSONObject())
         #expect(SettingDiff.object(Array(text.utf8)) == object)
         #expect(diff.objectSize == object.serializedSize)
         #expect(diff.depthMax >= 1)
@@ -34,10 +34,10 @@ import ThicketTestSupport
         "many small containers do not count as deep; nested ones do, wherever they are",
         arguments: [1, 3, 40, 100, 240])
     func depth(_ levels: Int) throws {
-        let deep: String = .init(repeating: "[", count: levels) + .init(repeating: "]", count: levels)
-        let flat: String = .init(repeating: "[0],{\"k\":[]},", count: 500)
-        let text: String = "{\"f\":{\"o\":\"+\",\"v\":[\(flat)\(deep),1]},\"g\":{\"o\":\"+\",\"v\":[]}}"
-        let diff: SettingDiff = try #require(SettingDiff(node(text)))
+        let deep = String(repeating: "[", count: levels) + .init(repeating: "]", count: levels)
+        let flat = String(repeating: "[0],{\"k\":[]},", count: 500)
+        let text = "{\"f\":{\"o\":\"+\",\"v\":[\(flat)\(deep),1]},\"g\":{\"o\":\"+\",\"v\":[]}}"
+        let diff = try #require(SettingDiff(node(text)))
         #expect(diff.depthMax == max(levels, 2) + 2)
     }
 
@@ -58,13 +58,13 @@ import ThicketTestSupport
     )
     func property(_ seed: UInt64) throws {
         var random = SeededRandom(seed: seed)
-        var taken: Int = 0
+        var taken = 0
         for _ in 0..<100 {
-            let text: String = Self.diff(&random)
-            guard let diff: SettingDiff = try SettingDiff(node(text)) else { continue }
+            let text = Self.diff(&random)
+            guard let diff = try SettingDiff(node(text)) else { continue }
             taken += 1
             #expect(try written(text) == text, "seed \(seed)")
-            let object: JSONObject = try JSONDiff.apply(ObjectDiff(node(text)), to: JSONObject())
+            let object = try JSONDiff.apply(ObjectDiff(node(text)), to: JSONObject())
             #expect(SettingDiff.object(Array(text.utf8)) == object, "seed \(seed)")
             #expect(diff.objectSize == object.serializedSize, "seed \(seed)")
         }
@@ -73,16 +73,16 @@ import ThicketTestSupport
 
     /// A diff as a client might write it, sometimes with white space and needless escapes.
     private static func diff(_ random: inout SeededRandom) -> String {
-        let space: String = Int.random(in: 0..<4, using: &random) == 0 ? " " : ""
-        let pairs: [String] = (0..<Int.random(in: 1...3, using: &random)).map { place in
-            let name: String = ["+", "+", "r", "r", "-", "O"][Int.random(in: 0..<6, using: &random)]
+        let space = Int.random(in: 0..<4, using: &random) == 0 ? " " : ""
+        let pairs = (0..<Int.random(in: 1...3, using: &random)).map { place in
+            let name = ["+", "+", "r", "r", "-", "O"][Int.random(in: 0..<6, using: &random)]
             return "\"k\(place)\":\(space){\"o\":\"\(name)\",\"v\":\(value(&random, depth: 3))}"
         }
         return "{" + pairs.joined(separator: ",") + "}"
     }
 
     private static func value(_ random: inout SeededRandom, depth: Int) -> String {
-        let texts: [String] = [#""plain""#, #""a\nb\"c\\""#, #""\u0007""#, #""é😀""#, #""\u00e9""#, #""\/""#, #""""#]
+        let texts = [#""plain""#, #""a\nb\"c\\""#, #""\u0007""#, #""é😀""#, #""\u00e9""#, #""\/""#, #""""#]
         switch Int.random(in: 0..<(depth > 0 ? 6 : 4), using: &random) {
         case 0: return ["null", "true", "false"][Int.random(in: 0..<3, using: &random)]
         case 1: return ["0", "-1.50e3", "12345678901234567890"][Int.random(in: 0..<3, using: &random)]

@@ -6,7 +6,7 @@ import ThicketTestSupport
 @Suite("JSON transform")
 struct TransformTests {
     /// Base value, a, b; a rebased as the later arrival, as the earlier one, and the result that both orders give.
-    private static let table: [(String, String, String, String, String, String)] = [
+    private static let table = [
         // + over +
         ("{}", "+1", "+1", "", "", #"{"k":1}"#),
         ("{}", "+2", "+1", #"{"o":"r","v":2}"#, "", #"{"k":2}"#),
@@ -59,19 +59,19 @@ struct TransformTests {
         if short.isEmpty { return ObjectDiff() }
         if short.hasPrefix("{") { return try diff(#"{"k":\#(short)}"#) }
         if short == "-" { return try diff(#"{"k":{"o":"-"}}"#) }
-        let name: String = short.hasPrefix("dL") ? "dL" : String(short.prefix(1))
+        let name = short.hasPrefix("dL") ? "dL" : String(short.prefix(1))
         return try diff(#"{"k":{"o":"\#(name)","v":\#(short.dropFirst(name.count))}}"#)
     }
 
     @Test("each row of the table transforms as it says, and both orders give its result", arguments: 0..<table.count)
     func row(_ number: Int) throws {
-        let (before, first, second, later, earlier, after): (String, String, String, String, String, String) =
+        let (before, first, second, later, earlier, after) =
             Self.table[number]
-        let base: JSONObject = try object(before)
-        let (a, b): (ObjectDiff, ObjectDiff) = (try Self.change(first), try Self.change(second))
-        let isLater: ObjectDiff = try JSONDiff.transform(a, over: b, base: base, rule: .exact(tie: .after))
-        let isEarlier: ObjectDiff = try JSONDiff.transform(a, over: b, base: base, rule: .exact(tie: .before))
-        let other: ObjectDiff = try JSONDiff.transform(b, over: a, base: base, rule: .exact(tie: .before))
+        let base = try object(before)
+        let (a, b) = (try Self.change(first), try Self.change(second))
+        let isLater = try JSONDiff.transform(a, over: b, base: base, rule: .exact(tie: .after))
+        let isEarlier = try JSONDiff.transform(a, over: b, base: base, rule: .exact(tie: .before))
+        let other = try JSONDiff.transform(b, over: a, base: base, rule: .exact(tie: .before))
         #expect(try isLater == Self.change(later))
         #expect(try isEarlier == Self.change(earlier))
         #expect(try JSONDiff.apply(isLater, to: JSONDiff.apply(b, to: base)) == object(after))
@@ -80,15 +80,15 @@ struct TransformTests {
 
     @Test("two concurrent edits of an object converge in either order")
     func meeting() throws {
-        var random: SeededRandom = .init(seed: 21)
-        var run: Int = 0
+        var random = SeededRandom(seed: 21)
+        var run = 0
         for _ in 0..<8_000 {
-            let base: JSONObject = random.object(depth: 3)
-            let (a, b): (ObjectDiff, ObjectDiff) = (random.diff(of: base), random.diff(of: base))
-            let mine: ObjectDiff = try JSONDiff.transform(a, over: b, base: base, rule: .exact(tie: .after))
-            let theirs: ObjectDiff = try JSONDiff.transform(b, over: a, base: base, rule: .exact(tie: .before))
-            let one: JSONObject = try JSONDiff.apply(mine, to: JSONDiff.apply(b, to: base))
-            let two: JSONObject = try JSONDiff.apply(theirs, to: JSONDiff.apply(a, to: base))
+            let base = random.object(depth: 3)
+            let (a, b) = (random.diff(of: base), random.diff(of: base))
+            let mine = try JSONDiff.transform(a, over: b, base: base, rule: .exact(tie: .after))
+            let theirs = try JSONDiff.transform(b, over: a, base: base, rule: .exact(tie: .before))
+            let one = try JSONDiff.apply(mine, to: JSONDiff.apply(b, to: base))
+            let two = try JSONDiff.apply(theirs, to: JSONDiff.apply(a, to: base))
             #expect(one == two, "base \(base)\na \(a.json)\nb \(b.json)\na' \(mine.json)\nb' \(theirs.json)")
             run += a.operations.contains { b[$0.key] != nil } ? 1 : 0
         }
@@ -97,11 +97,11 @@ struct TransformTests {
 
     @Test("the reference's rule always gives a diff that fits")
     func reference() throws {
-        var random: SeededRandom = .init(seed: 22)
+        var random = SeededRandom(seed: 22)
         for _ in 0..<3_000 {
-            let base: JSONObject = random.object(depth: 3)
-            let (a, b): (ObjectDiff, ObjectDiff) = (random.diff(of: base), random.diff(of: base))
-            let moved: ObjectDiff = try JSONDiff.transform(a, over: b, base: base, rule: .reference)
+            let base = random.object(depth: 3)
+            let (a, b) = (random.diff(of: base), random.diff(of: base))
+            let moved = try JSONDiff.transform(a, over: b, base: base, rule: .reference)
             _ = try JSONDiff.apply(moved, to: JSONDiff.apply(b, to: base))
         }
     }
@@ -109,18 +109,18 @@ struct TransformTests {
     @Test("a hunk that finds no place is not dropped")
     func droppedHunk() throws {
         let base: JSONObject = ["s": "one two three four five six seven eight nine ten"]
-        let a: ObjectDiff = JSONDiff.diff(from: base, to: ["s": "one two three FOUR five six seven eight nine ten"])
+        let a = JSONDiff.diff(from: base, to: ["s": "one two three FOUR five six seven eight nine ten"])
         let b: ObjectDiff = JSONDiff.diff(from: base, to: ["s": ""])
-        let moved: ObjectDiff = try JSONDiff.transform(a, over: b, base: base, rule: .reference)
-        let result: JSONObject = try JSONDiff.apply(moved, to: JSONDiff.apply(b, to: base))
+        let moved = try JSONDiff.transform(a, over: b, base: base, rule: .reference)
+        let result = try JSONDiff.apply(moved, to: JSONDiff.apply(b, to: base))
         #expect(result["s"]?.stringValue == "FOUR")
     }
 
     @Test("without a budget the reference's rule is the exact one")
     func noBudget() throws {
         let base: JSONObject = ["s": "aaaa bbbb aaaa"]
-        let a: ObjectDiff = try diff(#"{"s":{"o":"d","v":"=14\t+x"}}"#)
-        let b: ObjectDiff = try diff(#"{"s":{"o":"d","v":"-9\t=5"}}"#)
+        let a = try diff(#"{"s":{"o":"d","v":"=14\t+x"}}"#)
+        let b = try diff(#"{"s":{"o":"d","v":"-9\t=5"}}"#)
         let moved: ObjectDiff = try JSONDiff.transform(
             a, over: b, base: base, rule: .reference, budget: .init(steps: 0))
         #expect(try moved == diff(#"{"s":{"o":"d","v":"=5\t+x"}}"#))
@@ -128,23 +128,23 @@ struct TransformTests {
 
     @Test("edits that cut pairs never leave half a pair behind")
     func pairs() throws {
-        var random: SeededRandom = .init(seed: 23)
-        var cut: Int = 0
+        var random = SeededRandom(seed: 23)
+        var cut = 0
         for _ in 0..<4_000 {
-            let text: [UInt16] = random.text(random.below(8))
+            let text = random.text(random.below(8))
             func edit() throws -> TextDelta? {
-                let delta: TextDelta = random.delta(length: text.count)
+                let delta = random.delta(length: text.count)
                 return UTF16Text.string(of: try delta.apply(to: text)) == nil ? nil : delta
             }
-            guard let a: TextDelta = try edit(), let b: TextDelta = try edit() else { continue }
+            guard let a = try edit(), let b = try edit() else { continue }
             if try a.keepingPairsWhole(in: text) != a { cut += 1 }
             let base: JSONObject = ["s": .string(String(decoding: text, as: UTF16.self))]
             let (mine, theirs): (ObjectDiff, ObjectDiff) = (
                 .init([(key: "s", operation: .text(a))]), .init([(key: "s", operation: .text(b))])
             )
-            let after: JSONObject = try JSONDiff.apply(theirs, to: base)
+            let after = try JSONDiff.apply(theirs, to: base)
             for rule: TransformRule in [.reference, .exact(tie: .after), .exact(tie: .before)] {
-                let moved: ObjectDiff = try JSONDiff.transform(mine, over: theirs, base: base, rule: rule)
+                let moved = try JSONDiff.transform(mine, over: theirs, base: base, rule: rule)
                 _ = try JSONDiff.apply(moved, to: after)
             }
         }

@@ -5,10 +5,10 @@ import ThicketTestSupport
 /// The recorded cases of `jsondiff`, one JSON object per line.
 enum DiffVectors {
     /// Reported as skipped where the third-party vectors are missing.
-    static let arePresent: Bool = Vectors.has("jsondiff/diff.jsonl") && Vectors.has("jsondiff/transform.jsonl")
+    static let arePresent = Vectors.has("jsondiff/diff.jsonl") && Vectors.has("jsondiff/transform.jsonl")
 
     static func cases(_ name: String) throws -> [JSONValue] {
-        let bytes: [UInt8] = try read(Vectors.path("jsondiff/\(name).jsonl"))
+        let bytes = try read(Vectors.path("jsondiff/\(name).jsonl"))
         return try bytes.split(separator: 0x0A).map { line in
             // Two lines hold half a surrogate pair, in the outcome of an older version.
             try (try? JSONValue(parsing: Array(line))) ?? JSONValue(parsing: withoutVariants(Array(line)))
@@ -28,7 +28,7 @@ enum DiffVectors {
     struct NotReadable: Error { let path: String }
 
     private static func read(_ path: String) throws -> [UInt8] {
-        guard let file: UnsafeMutablePointer<FILE> = fopen(path, "r") else { throw NotReadable(path: path) }
+        guard let file = fopen(path, "r") else { throw NotReadable(path: path) }
         defer { fclose(file) }
         var bytes: [UInt8] = []
         var chunk: [UInt8] = Array(repeating: 0, count: 1 << 16)

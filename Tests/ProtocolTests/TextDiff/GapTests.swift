@@ -7,8 +7,8 @@ struct GapTests {
     static func delta(_ text: String) throws -> TextDelta { try TextDelta(parsing: text) }
 
     static func meet(_ a: TextDelta, _ b: TextDelta, _ text: String, _ tie: TieBreak) throws -> (String, String) {
-        let one: String = try TextDelta.transform(a, over: b, tie: tie).apply(to: b.apply(to: text))
-        let two: String = try TextDelta.transform(b, over: a, tie: tie.opposite).apply(to: a.apply(to: text))
+        let one = try TextDelta.transform(a, over: b, tie: tie).apply(to: b.apply(to: text))
+        let two = try TextDelta.transform(b, over: a, tie: tie.opposite).apply(to: a.apply(to: text))
         return (one, two)
     }
 
@@ -16,18 +16,18 @@ struct GapTests {
         "in one change: a character's replacement stays before the text typed after that character",
         arguments: TieBreak.allCases)
     func together(tie: TieBreak) throws {
-        let replaces: TextDelta = try Self.delta("=1\t-1\t+!")
-        let appends: TextDelta = try Self.delta("=2\t+ The")
+        let replaces = try Self.delta("=1\t-1\t+!")
+        let appends = try Self.delta("=2\t+ The")
         #expect(try Self.meet(replaces, appends, "a.", tie) == ("a! The", "a! The"))
         #expect(try Self.meet(appends, replaces, "a.", tie) == ("a! The", "a! The"))
     }
 
     @Test("in two changes with the other's change between them the result is the same", arguments: TieBreak.allCases)
     func apart(tie: TieBreak) throws {
-        let deletes: TextDelta = try Self.delta("=1\t-1")
-        let appends: TextDelta = try TextDelta.transform(Self.delta("=2\t+ The"), over: deletes, tie: .after)
+        let deletes = try Self.delta("=1\t-1")
+        let appends = try TextDelta.transform(Self.delta("=2\t+ The"), over: deletes, tie: .after)
         #expect(appends.encoded == "=1\t-0\t+ The")
-        let types: TextDelta = try Self.delta("=1\t+!")
+        let types = try Self.delta("=1\t+!")
         #expect(try Self.meet(types, appends, "a", tie) == ("a! The", "a! The"))
     }
 
@@ -35,7 +35,7 @@ struct GapTests {
         "deleting and then typing is a replacement: after text typed before it, before text typed after it",
         arguments: TieBreak.allCases)
     func replacing(tie: TieBreak) throws {
-        let replaces: TextDelta = try TextDelta.compose(Self.delta("=1\t-1\t=1"), Self.delta("=1\t+!\t=1"))
+        let replaces = try TextDelta.compose(Self.delta("=1\t-1\t=1"), Self.delta("=1\t+!\t=1"))
         #expect(replaces.encoded == "=1\t+!\t-1\t=1")
         #expect(try Self.meet(replaces, Self.delta("=1\t+x\t=2"), "a.b", tie) == ("ax!b", "ax!b"))
         #expect(try Self.meet(Self.delta("=1\t+x\t=2"), replaces, "a.b", tie) == ("ax!b", "ax!b"))
@@ -44,8 +44,8 @@ struct GapTests {
 
     @Test("when both delete the text between, text typed after it stays after", arguments: TieBreak.allCases)
     func bothDelete(tie: TieBreak) throws {
-        let replaces: TextDelta = try TextDelta.compose(Self.delta("-1"), Self.delta("+D"))
-        let types: TextDelta = try TextDelta.compose(Self.delta("=1\t+C"), Self.delta("-1\t=1"))
+        let replaces = try TextDelta.compose(Self.delta("-1"), Self.delta("+D"))
+        let types = try TextDelta.compose(Self.delta("=1\t+C"), Self.delta("-1\t=1"))
         #expect(try Self.meet(replaces, types, "x", tie) == ("DC", "DC"))
         #expect(try Self.meet(types, replaces, "x", tie) == ("DC", "DC"))
     }
@@ -55,15 +55,15 @@ struct GapTests {
         arguments: TieBreak.allCases)
     func farther(tie: TieBreak) throws {
         // "b" after "a" is already gone; one author types after both, the other after "a", which the first deletes.
-        let behindBoth: TextDelta = try Self.delta("+E\t-1\t-0\t+F")
-        let behindFirst: TextDelta = try Self.delta("=1\t+C")
+        let behindBoth = try Self.delta("+E\t-1\t-0\t+F")
+        let behindFirst = try Self.delta("=1\t+C")
         #expect(try Self.meet(behindBoth, behindFirst, "a", tie) == ("ECF", "ECF"))
         #expect(try Self.meet(behindFirst, behindBoth, "a", tie) == ("ECF", "ECF"))
     }
 
     @Test("a mark survives its text form, a transform and a composition")
     func markSurvives() throws {
-        let marked: TextDelta = try Self.delta("=1\t-0\t+ The\t=3")
+        let marked = try Self.delta("=1\t-0\t+ The\t=3")
         #expect(marked.operations == [.retain(1), .delete(0), .insert(Array(" The".utf16)), .retain(3)])
         #expect(marked.sourceLength == 4)
         #expect(marked.targetLength == 8)
@@ -73,7 +73,7 @@ struct GapTests {
         #expect(try TextDelta.compose(marked, Self.delta("=1\t-1\t=6")).encoded == "=1\t-0\t+The\t=3")
         #expect(try TextDelta.compose(marked, Self.delta("=1\t-4\t=3")).isIdentity)
         #expect(try TextDelta.compose(Self.delta("=4"), marked) == marked)
-        let over: TextDelta = try TextDelta.transform(
+        let over = try TextDelta.transform(
             Self.delta("=2\t+ The\t=2"), over: Self.delta("=1\t-1\t=2"), tie: .after)
         #expect(over == (try Self.delta("=1\t-0\t+ The\t=2")))
     }

@@ -96,7 +96,7 @@ struct KeptTextTests {
             let text = (0..<Int.random(in: 3...14, using: &random)).map { _ in words.randomElement(using: &random)! }
                 .joined(separator: " ")
             let base = place.object(text)
-            var edits: [(diff: ObjectDiff, typed: [Unicode.Scalar])] = []
+            var edits = [(diff: ObjectDiff, typed: [Unicode.Scalar])]()
             for author in 0..<Int.random(in: 2...5, using: &random) {
                 let (delta, typed) = Self.edit(Array(text.utf16), author: author, &random)
                 edits.append((place.diff(delta), typed))

@@ -18,10 +18,10 @@ extension SeededRandom {
 
     /// An edit of a text of `length` units, in which cuts may fall anywhere.
     mutating func delta(length: Int) -> TextDelta {
-        var result: TextDelta = .init()
-        var left: Int = length
+        var result = TextDelta()
+        var left = length
         while left > 0 {
-            let count: Int = min(left, 1 + below(4))
+            let count = min(left, 1 + below(4))
             switch below(4) {
             case 0, 1: result.retain(count)
             case 2: result.delete(count)
@@ -38,8 +38,8 @@ extension SeededRandom {
     /// An edit of a text that leaves no half of a pair; cuts inside pairs that stay are possible.
     mutating func delta(of units: [UInt16]) -> TextDelta {
         for _ in 0..<8 {
-            let delta: TextDelta = delta(length: units.count)
-            if let target: [UInt16] = try? delta.apply(to: units), UTF16Text.string(of: target) != nil { return delta }
+            let delta = delta(length: units.count)
+            if let target = try? delta.apply(to: units), UTF16Text.string(of: target) != nil { return delta }
         }
         return .identity(length: units.count)
     }

@@ -35,7 +35,7 @@ struct TextDeltaTests {
 
     @Test("counts are UTF-16 units, and cut pairs are joined again")
     func applyToString() throws {
-        let face: String = "a😀z"
+        let face = "a😀z"
         #expect(try TextDelta(parsing: "=3\t+é\t=1").apply(to: face).utf8.elementsEqual("a😀éz".utf8))
         #expect(try TextDelta(parsing: "=2\t-1\t+%ED%B8%81\t=1").apply(to: face).utf8.elementsEqual("a😁z".utf8))
         #expect(throws: DeltaError.splitSurrogate) { try TextDelta(parsing: "=2\t-1\t=1").apply(to: face) }
@@ -46,13 +46,13 @@ struct TextDeltaTests {
 
     @Test("applying over UTF-8 and over UTF-16 gives the same result")
     func bothWays() throws {
-        var random: SeededRandom = .init(seed: 1)
+        var random = SeededRandom(seed: 1)
         for _ in 0..<2_000 {
-            let text: [UInt16] = random.text(random.below(20))
-            let delta: TextDelta = random.delta(length: text.count)
-            let units: [UInt16] = try delta.apply(to: text)
-            let source: String = try #require(UTF16Text.string(of: text))
-            if let target: String = UTF16Text.string(of: units) {
+            let text = random.text(random.below(20))
+            let delta = random.delta(length: text.count)
+            let units = try delta.apply(to: text)
+            let source = try #require(UTF16Text.string(of: text))
+            if let target = UTF16Text.string(of: units) {
                 #expect(try delta.apply(to: source).utf8.elementsEqual(target.utf8))
             } else {
                 #expect(throws: DeltaError.splitSurrogate) { try delta.apply(to: source) }
@@ -62,21 +62,21 @@ struct TextDeltaTests {
 
     @Test("an encoded delta reads back the same")
     func roundTrip() throws {
-        var random: SeededRandom = .init(seed: 2)
+        var random = SeededRandom(seed: 2)
         for _ in 0..<3_000 {
-            let delta: TextDelta = random.delta(length: random.below(20))
+            let delta = random.delta(length: random.below(20))
             #expect(try TextDelta(parsing: delta.encoded) == delta)
         }
     }
 
     @Test("a composed delta does what both do, one after the other")
     func compose() throws {
-        var random: SeededRandom = .init(seed: 3)
+        var random = SeededRandom(seed: 3)
         for _ in 0..<5_000 {
-            let text: [UInt16] = random.text(random.below(16))
-            let first: TextDelta = random.delta(length: text.count)
-            let second: TextDelta = random.delta(length: first.targetLength)
-            let both: TextDelta = try TextDelta.compose(first, second)
+            let text = random.text(random.below(16))
+            let first = random.delta(length: text.count)
+            let second = random.delta(length: first.targetLength)
+            let both = try TextDelta.compose(first, second)
             #expect(both.sourceLength == text.count)
             #expect(try both.apply(to: text) == second.apply(to: first.apply(to: text)))
         }
@@ -100,23 +100,23 @@ struct TextDeltaTests {
 
     @Test("two concurrent edits converge in either order, for either tie-break")
     func meeting() throws {
-        var random: SeededRandom = .init(seed: 4)
+        var random = SeededRandom(seed: 4)
         for _ in 0..<8_000 {
-            let text: [UInt16] = random.text(random.below(12))
-            let (a, b): (TextDelta, TextDelta) = (random.delta(length: text.count), random.delta(length: text.count))
+            let text = random.text(random.below(12))
+            let (a, b) = (random.delta(length: text.count), random.delta(length: text.count))
             let tie: TieBreak = random.chance(50) ? .after : .before
-            let one: [UInt16] = try TextDelta.transform(a, over: b, tie: tie).apply(to: b.apply(to: text))
-            let two: [UInt16] = try TextDelta.transform(b, over: a, tie: tie.opposite).apply(to: a.apply(to: text))
+            let one = try TextDelta.transform(a, over: b, tie: tie).apply(to: b.apply(to: text))
+            let two = try TextDelta.transform(b, over: a, tie: tie.opposite).apply(to: a.apply(to: text))
             #expect(one == two, "text \(text) a \(a) b \(b)")
         }
     }
 
     @Test("after a transform no insertion of either side is missing, and no deleted text of either side is left")
     func nothingLost() throws {
-        var random: SeededRandom = .init(seed: 5)
+        var random = SeededRandom(seed: 5)
         for _ in 0..<5_000 {
             // Every unit shows where it comes from.
-            let text: [UInt16] = (0..<random.below(12)).map { UInt16(1_000 + $0) }
+            let text = (0..<random.below(12)).map { UInt16(1_000 + $0) }
             var next: UInt16 = 2_000
             func tagged(_ delta: TextDelta) -> TextDelta {
                 TextDelta(
@@ -126,12 +126,12 @@ struct TextDeltaTests {
                         return .insert((0..<units.count).map { next - UInt16($0) })
                     })
             }
-            let a: TextDelta = tagged(random.delta(length: text.count))
-            let b: TextDelta = tagged(random.delta(length: text.count))
-            let (onlyA, onlyB): ([UInt16], [UInt16]) = (try a.apply(to: text), try b.apply(to: text))
-            let result: [UInt16] = try TextDelta.transform(a, over: b, tie: .after).apply(to: onlyB)
-            let kept: Set<UInt16> = Set(text).intersection(onlyA).intersection(onlyB)
-            let typed: Set<UInt16> = Set(onlyA + onlyB).subtracting(text)
+            let a = tagged(random.delta(length: text.count))
+            let b = tagged(random.delta(length: text.count))
+            let (onlyA, onlyB) = (try a.apply(to: text), try b.apply(to: text))
+            let result = try TextDelta.transform(a, over: b, tie: .after).apply(to: onlyB)
+            let kept = Set(text).intersection(onlyA).intersection(onlyB)
+            let typed = Set(onlyA + onlyB).subtracting(text)
             #expect(Set(result) == kept.union(typed))
             #expect(result.count == kept.count + typed.count)
         }
@@ -142,7 +142,7 @@ struct TextDeltaTests {
         let (a, b): (TextDelta, TextDelta) = (try .init(parsing: "=1\t+A\t=1"), try .init(parsing: "=1\t+BB\t=1"))
         #expect(try TextDelta.transform(a, over: b, tie: .after).encoded == "=3\t+A\t=1")
         #expect(try TextDelta.transform(a, over: b, tie: .before).encoded == "=1\t+A\t=3")
-        let inside: TextDelta = try .init(parsing: "=2\t+B\t=2")
+        let inside = try TextDelta(parsing: "=2\t+B\t=2")
         #expect(try TextDelta.transform(inside, over: .init(parsing: "-4\t+x"), tie: .after).encoded == "-0\t+B\t=1")
         #expect(try TextDelta.transform(inside, over: .init(parsing: "+x\t-4"), tie: .after).encoded == "=1\t-0\t+B")
     }
@@ -159,20 +159,20 @@ struct TextDeltaTests {
 
     @Test("an edit that cuts pairs is widened to whole characters, with the same result")
     func wholePairs() throws {
-        var random: SeededRandom = .init(seed: 6)
-        var widened: Int = 0
+        var random = SeededRandom(seed: 6)
+        var widened = 0
         for _ in 0..<4_000 {
-            let text: [UInt16] = random.text(random.below(12))
-            let delta: TextDelta = random.delta(length: text.count)
-            let target: [UInt16] = try delta.apply(to: text)
+            let text = random.text(random.below(12))
+            let delta = random.delta(length: text.count)
+            let target = try delta.apply(to: text)
             guard UTF16Text.string(of: target) != nil else { continue }
-            let whole: TextDelta = try delta.keepingPairsWhole(in: text)
+            let whole = try delta.keepingPairsWhole(in: text)
             #expect(try whole.apply(to: text) == target)
             for case .insert(let units) in whole.operations { #expect(UTF16Text.string(of: units) != nil) }
             if whole != delta { widened += 1 }
         }
         #expect(widened > 50)
-        let swap: TextDelta = try .init(parsing: "=1\t-1\t+%ED%B8%81")
+        let swap = try TextDelta(parsing: "=1\t-1\t+%ED%B8%81")
         #expect(try swap.keepingPairsWhole(in: Array("😀".utf16)).encoded == "-2\t+%F0%9F%98%81")
     }
 }

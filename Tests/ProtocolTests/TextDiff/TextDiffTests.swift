@@ -6,7 +6,7 @@ import ThicketTestSupport
 /// Segments as `=kept -deleted +inserted`, separated by bars.
 private func show(_ segments: [DiffSegment]) -> String {
     segments.map { segment in
-        let mark: String =
+        let mark =
             switch segment.kind {
             case .equal: "="
             case .delete: "-"
@@ -27,7 +27,7 @@ private func units(_ text: String) -> [UInt16] { Array(text.utf16) }
 @Suite("Text diff")
 struct TextDiffTests {
     private func delta(_ source: String, _ target: String, steps: Int = .max) -> TextDelta {
-        var budget: StepBudget = .init(steps: steps)
+        var budget = StepBudget(steps: steps)
         return TextDelta.diff(from: source, to: target, budget: &budget)
     }
 
@@ -56,13 +56,13 @@ struct TextDiffTests {
 
     @Test("any difference leads to the target, with whole pairs in every step")
     func property() throws {
-        var random: SeededRandom = .init(seed: 31)
+        var random = SeededRandom(seed: 31)
         for _ in 0..<4_000 {
-            let source: [UInt16] = random.text(random.below(30))
+            let source = random.text(random.below(30))
             let target: [UInt16] =
                 random.chance(40) ? random.text(random.below(30)) : try random.delta(of: source).apply(to: source)
-            var budget: StepBudget = .unlimited
-            let delta: TextDelta = TextDelta.diff(from: source, to: target, budget: &budget)
+            var budget = StepBudget.unlimited
+            let delta = TextDelta.diff(from: source, to: target, budget: &budget)
             #expect(try delta.apply(to: source) == target)
             #expect(try delta.keepingPairsWhole(in: source) == delta)
             for case .insert(let units) in delta.operations { #expect(UTF16Text.string(of: units) != nil) }
@@ -71,13 +71,13 @@ struct TextDiffTests {
 
     @Test("long texts compared by lines lead to the target, too")
     func lines() throws {
-        var random: SeededRandom = .init(seed: 32)
+        var random = SeededRandom(seed: 32)
         for _ in 0..<150 {
             let source: [UInt16] = (0..<(10 + random.below(30))).flatMap { _ in random.text(random.below(12)) + [0x0A] }
             var target: [UInt16] = try random.delta(of: source).apply(to: source)
             if random.chance(30) { target = target + source[..<(source.count / 2)] }
-            var budget: StepBudget = .unlimited
-            for byLines: Bool in [true, false] {
+            var budget = StepBudget.unlimited
+            for byLines in [true, false] {
                 var found: [DiffSegment] = TextDiff.diff(source, target, byLines: byLines, budget: &budget)
                 #expect(TextDiff.source(of: found) == source && TextDiff.target(of: found) == target)
                 TextDiff.cleanupSemantic(&found)
@@ -90,11 +90,11 @@ struct TextDiffTests {
 
     @Test("a budget that is used up makes the difference coarse, not wrong")
     func budget() throws {
-        var random: SeededRandom = .init(seed: 33)
-        for steps: Int in [0, 1, 10, 100, 1_000] {
-            let (source, target): ([UInt16], [UInt16]) = (random.text(400), random.text(400))
-            var budget: StepBudget = .init(steps: steps)
-            let delta: TextDelta = TextDelta.diff(from: source, to: target, budget: &budget)
+        var random = SeededRandom(seed: 33)
+        for steps in [0, 1, 10, 100, 1_000] {
+            let (source, target) = (random.text(400), random.text(400))
+            var budget = StepBudget(steps: steps)
+            let delta = TextDelta.diff(from: source, to: target, budget: &budget)
             #expect(budget.isUsedUp)
             #expect(try delta.apply(to: source) == target)
         }
@@ -103,15 +103,15 @@ struct TextDiffTests {
 
     @Test("a whole rewrite of a large text, or a text of one letter, ends with the budget")
     func hostile() throws {
-        var random: SeededRandom = .init(seed: 34)
-        let source: [UInt16] = (0..<20_000).map { _ in UInt16(97 + random.below(26)) }
-        let target: [UInt16] = (0..<20_000).map { _ in UInt16(97 + random.below(26)) }
+        var random = SeededRandom(seed: 34)
+        let source = (0..<20_000).map { _ in UInt16(97 + random.below(26)) }
+        let target = (0..<20_000).map { _ in UInt16(97 + random.below(26)) }
         let letter: [UInt16] = Array(repeating: 97, count: 20_000)
         for (one, two): ([UInt16], [UInt16]) in [
             (source, target), ([1] + letter + [2], [3] + letter[..<12_000] + [4] + letter[..<7_000] + [5]),
         ] {
-            var budget: StepBudget = .init(steps: 50_000)
-            let delta: TextDelta = TextDelta.diff(from: one, to: two, budget: &budget)
+            var budget = StepBudget(steps: 50_000)
+            let delta = TextDelta.diff(from: one, to: two, budget: &budget)
             #expect(budget.isUsedUp)
             #expect(try delta.apply(to: one) == two)
         }
@@ -125,18 +125,18 @@ struct TextDiffTests {
             ("=c|+ab|=a", "=ca|+ba"), ("=a|-b|=c|-ac|=x", "-abc|=acx"), ("=x|-ca|=c|-b|=a", "=xca|-cba"),
         ])
     func merge(before: String, after: String) {
-        var found: [DiffSegment] = segments(before)
+        var found = segments(before)
         TextDiff.cleanupMerge(&found)
         #expect(show(found) == after)
     }
 
     @Test("segments that count as joined are left unchanged by merging")
     func clean() {
-        var random: SeededRandom = .init(seed: 35)
-        var clean: Int = 0
+        var random = SeededRandom(seed: 35)
+        var clean = 0
         for _ in 0..<20_000 {
             let kinds: [DiffSegment.Kind] = [.equal, .delete, .insert]
-            let found: [DiffSegment] = (0..<random.below(6)).map { _ in
+            let found = (0..<random.below(6)).map { _ in
                 DiffSegment(kinds[random.below(3)], (0..<random.below(3)).map { _ in UInt16(97 + random.below(3)) })
             }
             guard TextDiff.isJoined(found) else { continue }
@@ -144,7 +144,7 @@ struct TextDiffTests {
             #expect(show(TextDiff.joined(found)) == show(found))
         }
         #expect(clean > 500)
-        for unclean: String in ["=a|=b", "-a|-b", "+a|-b", "-ab|+ac", "-ab|+cb", "=a|-ab|+ac|=d"] {
+        for unclean in ["=a|=b", "-a|-b", "+a|-b", "-ab|+ac", "-ab|+cb", "=a|-ab|+ac|=d"] {
             #expect(!TextDiff.isJoined(segments(unclean)), "\(unclean)")
         }
     }
@@ -156,7 +156,7 @@ struct TextDiffTests {
             ("+12|=x|-cd|+34", "-xcd|+12x34"), ("-ab|+12|=xy|+34|=z|-cd|+56", "-abxyzcd|+12xy34z56"),
         ])
     func efficiency(before: String, after: String) {
-        var found: [DiffSegment] = segments(before)
+        var found = segments(before)
         TextDiff.cleanupEfficiency(&found)
         #expect(show(found) == after)
     }
@@ -170,7 +170,7 @@ struct TextDiffTests {
             ("-abcxxx|+xxxdef", "-abc|=xxx|+def"), ("-xxxabc|+defxxx", "+def|=xxx|-abc"),
         ])
     func semantic(before: String, after: String) {
-        var found: [DiffSegment] = segments(before)
+        var found = segments(before)
         TextDiff.cleanupSemantic(&found)
         #expect(show(found) == after)
     }
@@ -185,7 +185,7 @@ struct TextDiffTests {
             ("=The xxx. The |+zzz. The |=yyy.", "=The xxx.|+ The zzz.|= The yyy."),
         ])
     func lossless(before: String, after: String) {
-        var found: [DiffSegment] = segments(before)
+        var found = segments(before)
         TextDiff.cleanupSemanticLossless(&found)
         #expect(show(found) == after)
     }
@@ -198,8 +198,8 @@ struct TextDiffTests {
             ("abcdef", "xxabc", 4, 0), ("abcdef", "defyy", 4, 3), ("abcdef", "xabcdefy", 0, 0), ("", "abc", 0, nil),
         ] as [(String, String, Int, Int?)])
     func match(text: String, pattern: String, near: Int, place: Int?) {
-        var budget: StepBudget = .unlimited
-        let found: Int? = units(pattern).withUnsafeBufferPointer { pattern in
+        var budget = StepBudget.unlimited
+        let found = units(pattern).withUnsafeBufferPointer { pattern in
             units(text).withUnsafeBufferPointer { TextMatch.find(pattern, in: $0, near: near, budget: &budget) }
         }
         #expect(found == place)
@@ -229,23 +229,23 @@ struct TextDiffTests {
             ),
         ])
     func patch(source: String, target: String, other: String, result: String, found: String) {
-        var budget: StepBudget = .unlimited
-        let difference: [DiffSegment] = TextDiff.diff(units(source), units(target), budget: &budget)
-        let patches: [TextPatch] = TextDiff.patchMake(units(source), difference, budget: &budget)
-        let outcome: (text: [UInt16], found: [Bool]) = TextDiff.patchApply(patches, to: units(other), budget: &budget)
+        var budget = StepBudget.unlimited
+        let difference = TextDiff.diff(units(source), units(target), budget: &budget)
+        let patches = TextDiff.patchMake(units(source), difference, budget: &budget)
+        let outcome = TextDiff.patchApply(patches, to: units(other), budget: &budget)
         #expect(String(decoding: outcome.text, as: UTF16.self) == result)
         #expect(outcome.found == found.map { $0 == "y" })
-        let same: (text: [UInt16], found: [Bool]) = TextDiff.patchApply(patches, to: units(source), budget: &budget)
+        let same = TextDiff.patchApply(patches, to: units(source), budget: &budget)
         #expect(same.text == units(target))
     }
 
     @Test("the search agrees with looking everywhere, also for texts of few letters")
     func search() {
-        var random: SeededRandom = .init(seed: 35)
+        var random = SeededRandom(seed: 35)
         for _ in 0..<2_000 {
             let text: [UInt16] = (0..<random.below(40)).map { _ in UInt16(random.below(2)) }
             let needle: [UInt16] = (0..<(1 + random.below(5))).map { _ in UInt16(random.below(2)) }
-            let start: Int = random.below(text.count + 1)
+            let start = random.below(text.count + 1)
             let expected: Int? = (start..<(text.count + 1)).first { text[$0...].starts(with: needle) }
             let overlap: Int? = (0...min(text.count, needle.count)).last { text.suffix($0) == needle.prefix($0) }
             text.withUnsafeBufferPointer { text in

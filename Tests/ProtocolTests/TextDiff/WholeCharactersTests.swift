@@ -7,7 +7,7 @@ import ThicketTestSupport
 @Suite("Differences by whole characters")
 struct WholeCharactersTests {
     private static func gap(_ source: String, _ target: String) -> TextDelta {
-        var budget: StepBudget = .standard
+        var budget = StepBudget.standard
         return TextDelta.diff(from: source, to: target, keepsShortEqualities: true, budget: &budget)
     }
 
@@ -25,25 +25,25 @@ struct WholeCharactersTests {
     @Test("a text of any characters becomes the other, and each that occurs once in both, in one order, stays")
     func random() throws {
         let seed: UInt64 = 20_261
-        var random: SeededRandom = .init(seed: seed)
-        for round: Int in 0..<400 {
+        var random = SeededRandom(seed: seed)
+        for round in 0..<400 {
             // Each character occurs once, so it is known what stayed.
-            var all: [Unicode.Scalar] = []
-            for number: UInt32 in 0..<UInt32(random.next() % 260) {
-                let value: UInt32 = random.next() % 2 == 0 ? 0x20000 + number * 37 : 0x4E00 + number
-                if let scalar: Unicode.Scalar = .init(value) { all.append(scalar) }
+            var all = [Unicode.Scalar]()
+            for number in 0..<UInt32(random.next() % 260) {
+                let value = random.next() % 2 == 0 ? 0x20000 + number * 37 : 0x4E00 + number
+                if let scalar = Unicode.Scalar(value) { all.append(scalar) }
             }
-            var (source, target): (String, String) = ("", "")
-            var kept: Int = 0
-            for scalar: Unicode.Scalar in all {
-                let choice: UInt64 = random.next() % 8
+            var (source, target) = ("", "")
+            var kept = 0
+            for scalar in all {
+                let choice = random.next() % 8
                 if choice > 0 { source.unicodeScalars.append(scalar) }
                 if choice != 1 { target.unicodeScalars.append(scalar) }
                 if choice > 1 { kept += scalar.value > 0xFFFF ? 2 : 1 }
             }
-            let delta: TextDelta = Self.gap(source, target)
+            let delta = Self.gap(source, target)
             #expect(try delta.apply(to: source).utf8.elementsEqual(target.utf8), "seed \(seed), round \(round)")
-            let retained: Int = delta.operations.reduce(0) { sum, operation in
+            let retained = delta.operations.reduce(0) { sum, operation in
                 if case .retain(let count) = operation { sum + count } else { sum }
             }
             #expect(retained == kept, "seed \(seed), round \(round)")

@@ -4,18 +4,18 @@ import ThicketTestSupport
 
 /// An echo server made of the codec only.
 final class EchoCodec {
-    private var reader: WebSocketReader = .init(role: .server, messageBytesMax: WebSocketCase.messageBytesMax)
-    private(set) var answers: [WebSocketCase.Answer] = []
+    private var reader = WebSocketReader(role: .server, messageBytesMax: WebSocketCase.messageBytesMax)
+    private(set) var answers = [WebSocketCase.Answer]()
     private(set) var bytesUntilFault: Int?
-    private(set) var bytesTaken: Int = 0
+    private(set) var bytesTaken = 0
     var holdsBytes: Bool { reader.holdsBytes }
 
     func read(_ piece: [UInt8]) {
-        var piece: [UInt8] = piece
+        var piece = piece
         piece.withUnsafeMutableBytes { bytes in
-            var input: UnsafeMutableRawBufferPointer = bytes
+            var input = bytes
             do throws(WebSocketFailure) {
-                while let event: WebSocketEvent = try reader.next(&input) { answer(event) }
+                while let event = try reader.next(&input) { answer(event) }
             } catch {
                 answers.append(.close(error.code.rawValue))
                 bytesUntilFault = bytesTaken + bytes.count
@@ -40,14 +40,14 @@ final class EchoCodec {
 @Suite("WebSocket conformance, the codec alone")
 struct WebSocketConformanceTests {
     private func run(_ pieces: [[UInt8]]) -> [WebSocketCase.Answer] {
-        let codec: EchoCodec = .init()
-        for piece: [UInt8] in pieces { codec.read(piece) }
+        let codec = EchoCodec()
+        for piece in pieces { codec.read(piece) }
         return codec.answers
     }
 
     @Test("every case is answered as RFC 6455 says, cut as given")
     func asGiven() {
-        for each: WebSocketCase in WebSocketCase.all {
+        for each in WebSocketCase.all {
             #expect(run(each.pieces) == each.answers, "\(each)")
         }
         print("WebSocket conformance: \(WebSocketCase.all.count) cases")
@@ -56,29 +56,29 @@ struct WebSocketConformanceTests {
 
     @Test("every case is answered the same when it arrives in one piece")
     func inOnePiece() {
-        for each: WebSocketCase in WebSocketCase.all where each.pieces.count > 1 {
+        for each in WebSocketCase.all where each.pieces.count > 1 {
             #expect(run([each.bytes]) == each.answers, "\(each)")
         }
     }
 
     @Test("every case is answered the same when it arrives byte by byte")
     func byteByByte() {
-        for each: WebSocketCase in WebSocketCase.all where each.bytes.count < 2_000 {
+        for each in WebSocketCase.all where each.bytes.count < 2_000 {
             #expect(run(each.bytes.map { [$0] }) == each.answers, "\(each)")
         }
     }
 
     @Test("every case is answered the same however it is cut")
     func anyCut() {
-        let seed: UInt64 = .random(in: .min ... .max)
+        let seed = UInt64.random(in: .min ... .max)
         print("seed \(seed)")
-        var random: SeededRandom = .init(seed: seed)
-        for each: WebSocketCase in WebSocketCase.all where each.bytes.count < 70_100 {
-            var rest: ArraySlice<UInt8> = each.bytes[...]
-            var pieces: [[UInt8]] = []
-            let most: Int = [3, 20, 300, 20_000].randomElement(using: &random) ?? 3
+        var random = SeededRandom(seed: seed)
+        for each in WebSocketCase.all where each.bytes.count < 70_100 {
+            var rest = each.bytes[...]
+            var pieces = [[UInt8]]()
+            let most = [3, 20, 300, 20_000].randomElement(using: &random) ?? 3
             while !rest.isEmpty {
-                let size: Int = min(rest.count, .random(in: 1...max(most, rest.count / 50), using: &random))
+                let size = min(rest.count, .random(in: 1...max(most, rest.count / 50), using: &random))
                 pieces.append(Array(rest.prefix(size)))
                 rest = rest.dropFirst(size)
             }
@@ -88,10 +88,10 @@ struct WebSocketConformanceTests {
 
     @Test("a fault is detected at the first byte that shows it, and not before")
     func failFast() {
-        let marked: [WebSocketCase] = WebSocketCase.all.filter { $0.faultVisibleAfter != nil }
-        for each: WebSocketCase in marked where each.bytes.count < 2_000 {
-            let codec: EchoCodec = .init()
-            for byte: UInt8 in each.bytes { codec.read([byte]) }
+        let marked = WebSocketCase.all.filter { $0.faultVisibleAfter != nil }
+        for each in marked where each.bytes.count < 2_000 {
+            let codec = EchoCodec()
+            for byte in each.bytes { codec.read([byte]) }
             #expect(codec.bytesUntilFault == each.faultVisibleAfter, "\(each)")
         }
         #expect(marked.count > 100)
@@ -99,9 +99,9 @@ struct WebSocketConformanceTests {
 
     @Test("no byte is held after a whole message, nor after the end")
     func holdsNothing() {
-        for each: WebSocketCase in WebSocketCase.all where each.bytes.count < 70_100 {
-            let codec: EchoCodec = .init()
-            for piece: [UInt8] in each.pieces { codec.read(piece) }
+        for each in WebSocketCase.all where each.bytes.count < 70_100 {
+            let codec = EchoCodec()
+            for piece in each.pieces { codec.read(piece) }
             codec.read([])
             if case .close? = each.answers.last { codec.read([0]) }
             #expect(!codec.holdsBytes, "\(each)")

@@ -12,7 +12,7 @@ import ThicketProtocol
 
     @Test("a change keeps its diff as it came, and is written as it was")
     func faithful() throws {
-        let message: String = #"0:c:{"id":"a.b","o":"M","ccid":"c-1","sv":3,"v":{"n":{"o":"I","v":1.00}}}"#
+        let message = #"0:c:{"id":"a.b","o":"M","ccid":"c-1","sv":3,"v":{"n":{"o":"I","v":1.00}}}"#
         guard case .channel(0, .change(let change)) = try client(message) else {
             Issue.record("not a change")
             return
@@ -29,7 +29,7 @@ import ThicketProtocol
 
     @Test("whole is true or absent, also when escaped, and is written as it came")
     func wholeMark() throws {
-        let message: String = #"0:c:{"id":"k","o":"M","ccid":"c","sv":3,"v":{"n":{"o":"r","v":1}},"whole":true}"#
+        let message = #"0:c:{"id":"k","o":"M","ccid":"c","sv":3,"v":{"n":{"o":"r","v":1}},"whole":true}"#
         guard case .channel(0, .change(let sent)) = try client(message) else {
             Issue.record("not a change")
             return
@@ -54,7 +54,7 @@ import ThicketProtocol
             (#""sv":" 1""#, nil, false), (#""sv":99999999999999999999"#, nil, false),
         ]
         for (field, version, isGood) in table {
-            let change: ChangeRequest = try change(#"{"id":"k","o":"-","ccid":"c",\#(field)}"#)
+            let change = try change(#"{"id":"k","o":"-","ccid":"c",\#(field)}"#)
             #expect(change.sv == version, "\(field)")
             #expect(change.problems.isEmpty == isGood, "\(field)")
             #expect(change.key == "k")
@@ -68,7 +68,7 @@ import ThicketProtocol
             ("M", .modify), ("-", .remove), ("EMPTY", .empty), ("DROP", .drop), ("m", .other("m")), ("", .other("")),
         ]
         for (name, operation) in table {
-            let change: ChangeRequest = try change(#"{"id":"k","o":"\#(name)","ccid":"c"}"#)
+            let change = try change(#"{"id":"k","o":"\#(name)","ccid":"c"}"#)
             #expect(change.operation == operation)
             #expect(change.operation.name == name)
             #expect(change.problems.isEmpty)
@@ -77,10 +77,10 @@ import ThicketProtocol
 
     @Test("a change with a whole object carries it, with or without a diff")
     func whole() throws {
-        let ios: ChangeRequest = try change(#"{"id":"k","o":"M","ccid":"c","sv":"3","d":{"a":1}}"#)
+        let ios = try change(#"{"id":"k","o":"M","ccid":"c","sv":"3","d":{"a":1}}"#)
         #expect(ios.diff == nil)
         #expect(ios.object?.value == ["a": 1])
-        let android: ChangeRequest = try change(
+        let android = try change(
             #"{"id":"k","o":"M","ccid":"c","sv":3,"v":{"a":{"o":"r","v":1}},"d":{"a":1}}"#)
         #expect(android.diff?.value == ["a": ["o": "r", "v": 1]])
         #expect(android.object?.value == ["a": 1])
@@ -90,14 +90,14 @@ import ThicketProtocol
 
     @Test("a fault in one field does not hide which change it was")
     func problems() throws {
-        let table: [(String, String, String, Int)] = [
+        let table = [
             (#"{"o":"M","ccid":"c"}"#, "", "c", 1), (#"{"id":"k","o":"M"}"#, "k", "", 1),
             (#"{"id":"k","ccid":"c"}"#, "k", "c", 1), (#"{"id":7,"ccid":"c","o":"M"}"#, "", "c", 1),
             (#"{"id":"k","ccid":["c"],"o":1,"sv":{}}"#, "k", "", 3), ("{}", "", "", 3), ("7", "", "", 1),
             ("null", "", "", 1), (#""text""#, "", "", 1),
         ]
         for (json, key, ccid, problems) in table {
-            let change: ChangeRequest = try change(json)
+            let change = try change(json)
             #expect(change.key == key, "\(json)")
             #expect(change.ccid == ccid, "\(json)")
             #expect(change.problems.count == problems, "\(json)")
@@ -106,7 +106,7 @@ import ThicketProtocol
 
     @Test("JSON that does not parse still gives the change's key and ccid, as far as it can be read")
     func salvage() throws {
-        let table: [(String, String, String)] = [
+        let table = [
             (#"{"id":"k","ccid":"c","v":{"a":{"o":"d","v":"\ud83d"}},"o":"M"}"#, "k", "c"),
             (#"{"o":"M","v":{"a":1,"a":2},"id":"k","ccid":"c"}"#, "k", "c"),
             (#"{"v":{"a":[{"b":"}\""}]},"id":"k","ccid":"c\n","sv":01}"#, "k", "c\n"),
@@ -117,12 +117,12 @@ import ThicketProtocol
             (#"[{"id":"k","ccid":"c"},]"#, "", ""), (#"{"a":]]]]}},"id":"k","ccid":"c"}"#, "", ""),
         ]
         for (json, key, ccid) in table {
-            let change: ChangeRequest = try change(json)
+            let change = try change(json)
             #expect(change.key == key, "\(json)")
             #expect(change.ccid == ccid, "\(json)")
             #expect(change.problems.count == 1, "\(json)")
         }
-        let deep: String = #"{"id":"k","v":"# + String(repeating: "[", count: 5_000) + #","ccid":"c"}"#
+        let deep = #"{"id":"k","v":"# + String(repeating: "[", count: 5_000) + #","ccid":"c"}"#
         #expect(try change(deep).key == "k")
     }
 
@@ -139,17 +139,17 @@ import ThicketProtocol
         #expect(changes.map(\.problems.count) == [0, 1, 0])
         #expect(try client("0:c:[]") == .channel(0, .changes([])))
         #expect(ChangeRequest.parse(Array(#"{"id":"a"}"#.utf8)[...]).many == nil)
-        let pair: String = #"0:c:[{"id":"a","o":"-","ccid":"1"},{"id":"b","o":"-","ccid":"2"}]"#
+        let pair = #"0:c:[{"id":"a","o":"-","ccid":"1"},{"id":"b","o":"-","ccid":"2"}]"#
         #expect(try client(pair).text == pair)
     }
 
     @Test("an array of more changes than a message may hold is one request, which is refused")
     func longArrays() throws {
-        for (count, expected): (Int, Int) in [
+        for (count, expected) in [
             (Limits.changesPerMessageMax, Limits.changesPerMessageMax), (Limits.changesPerMessageMax + 1, 1),
             (100_000, 1),
         ] {
-            let json: String = "0:c:[" + repeatElement("0", count: count).joined(separator: ",") + "]"
+            let json = "0:c:[" + repeatElement("0", count: count).joined(separator: ",") + "]"
             guard case .channel(0, .changes(let changes)) = try client(json) else {
                 Issue.record("not an array")
                 return
@@ -161,33 +161,33 @@ import ThicketProtocol
 
     @Test("nothing of a too long array is read beyond the last change that it may hold")
     func longArraysUnread() {
-        let zeros: String = repeatElement("0", count: Limits.changesPerMessageMax).joined(separator: ",")
+        let zeros = repeatElement("0", count: Limits.changesPerMessageMax).joined(separator: ",")
         // If the rest were read, it would not be JSON, and the answer would be one for a single change.
-        let tooMany: ChangeRequest.Sent = ChangeRequest.parse(Array("[\(zeros),0 }{ no JSON".utf8)[...])
+        let tooMany = ChangeRequest.parse(Array("[\(zeros),0 }{ no JSON".utf8)[...])
         #expect(tooMany.many?.map(\.problems) == [["too many changes"]])
         #expect(ChangeRequest.parse(Array("[\(zeros)] }{".utf8)[...]).many == nil)
-        let nested: String = "[[\(zeros),0],{\"id\":[\(zeros),0]}]"
+        let nested = "[[\(zeros),0],{\"id\":[\(zeros),0]}]"
         #expect(ChangeRequest.parse(Array(nested.utf8)[...]).many?.count == 2, "only the outermost array counts")
     }
 
     @Test("names that are too long however they are escaped are not copied; the rest of the change is read")
     func longNames() throws {
-        let long: String = String(repeating: "x", count: 1 << 20)
-        let escaped: String = String(repeating: "\\u0041", count: Limits.entityKeyBytesMax)
-        let node: ChangeRequest = try change(#"{"id":"\#(long)","o":"M","ccid":"c","v":{}}"#)
+        let long = String(repeating: "x", count: 1 << 20)
+        let escaped = String(repeating: "\\u0041", count: Limits.entityKeyBytesMax)
+        let node = try change(#"{"id":"\#(long)","o":"M","ccid":"c","v":{}}"#)
         #expect(node.key.isEmpty)
         #expect(node.ccid == "c")
         #expect(node.problems == ["id is too long"])
         #expect(try change(#"{"id":"k","o":"\#(long)","ccid":"c"}"#).problems == ["o is too long"])
         #expect(try change(#"{"id":"k","o":"M","ccid":"\#(long)"}"#).problems == ["ccid is too long"])
-        let key: ChangeRequest = try change(#"{"id":"\#(escaped)","o":"M","ccid":"c","v":{}}"#)
+        let key = try change(#"{"id":"\#(escaped)","o":"M","ccid":"c","v":{}}"#)
         #expect(key.key == String(repeating: "A", count: Limits.entityKeyBytesMax))
         #expect(key.problems.isEmpty)
     }
 
     @Test("a pretty-printed diff is sent on one line")
     func oneLine() throws {
-        let message: ClientMessage = try client(
+        let message = try client(
             "0:c:{\"id\":\"k\",\"o\":\"M\",\"ccid\":\"c\",\n\"v\":{\r\n  \"a\": {}\n}}")
         #expect(message.text == #"0:c:{"id":"k","o":"M","ccid":"c","v":{  "a": {}}}"#)
     }
@@ -195,9 +195,9 @@ import ThicketProtocol
     @Test("a diff is read from a node, a tree and bytes alike")
     func diffs() throws {
         let json: [UInt8] = Array(#"{"a":{"o":"+","v":1},"b":{"o":"-"}}"#.utf8)
-        let node: JSONFragment = .node(try JSONDocument(parsing: json).root)
-        let forms: [JSONFragment] = [node, .value(node.value), .bytes(json)]
-        for form: JSONFragment in forms {
+        let node = JSONFragment.node(try JSONDocument(parsing: json).root)
+        let forms = [node, .value(node.value), .bytes(json)]
+        for form in forms {
             #expect(form == node)
             #expect(form.bytes == json)
             #expect(try ObjectDiff(form) == ObjectDiff(node))

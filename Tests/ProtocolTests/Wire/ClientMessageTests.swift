@@ -63,17 +63,17 @@ import ThicketProtocol
 
     @Test("a text without a channel is an error, and nothing else is")
     func refuses() {
-        for text: String in ["", ":", "x", "hello:1", "-1:c:{}", "0x1:c:{}", " 0:c:{}", "h1:2", "٣:cv:x", "H:1", "{}"] {
+        for text in ["", ":", "x", "hello:1", "-1:c:{}", "0x1:c:{}", " 0:c:{}", "h1:2", "٣:cv:x", "H:1", "{}"] {
             #expect(throws: WireError.notAMessage, "\(text)") { try client(text) }
         }
-        for text: String in ["1000000:cv:x", "4294967296:cv:x", "99999999999999999999999:cv:x"] {
+        for text in ["1000000:cv:x", "4294967296:cv:x", "99999999999999999999999:cv:x"] {
             #expect(throws: WireError.channelNumber, "\(text)") { try client(text) }
         }
     }
 
     @Test("an unknown command is kept by its first bytes only")
     func unknown() throws {
-        let message: ClientMessage = try client("0:" + String(repeating: "x", count: 10_000))
+        let message = try client("0:" + String(repeating: "x", count: 10_000))
         #expect(message == .channel(0, .unknown(command: String(repeating: "x", count: 32))))
     }
 
@@ -86,21 +86,21 @@ import ThicketProtocol
 
     @Test("a client's state is read from either spelling, whatever else it contains")
     func indexState() throws {
-        let android: String =
+        let android =
             #"0:index:{"current":"cv1","index":[{"id":"a","v":2}],"pending":[{"id":"a","sv":2,"ccid":"c"}],"extra":{"x":1}}"#
-        let state: IndexState = .init(
+        let state = IndexState(
             current: "cv1", index: [.init(key: "a", version: 2)], pending: [.init(key: "a", sv: 2, ccid: "c")],
             extra: ["x": 1])
         #expect(try client(android) == .channel(0, .indexState(state)))
         #expect(try client(android).text == android)
-        let ios: String =
+        let ios =
             #"0:index:{"current":"cv1","index":[{"id":"a","v":"2"}],"pendings":[{"id":"a","sv":"2","ccid":"c"}]}"#
         #expect(
             try client(ios)
                 == .channel(
                     0,
                     .indexState(IndexState(current: "cv1", index: state.index, pending: state.pending))))
-        for odd: String in ["0:index", "0:index:", "0:index:[]", "0:index:{", #"0:index:{"index":7,"pending":{}}"#] {
+        for odd in ["0:index", "0:index:", "0:index:[]", "0:index:{", #"0:index:{"index":7,"pending":{}}"#] {
             #expect(try client(odd) == .channel(0, .indexState(IndexState())), "\(odd)")
         }
     }

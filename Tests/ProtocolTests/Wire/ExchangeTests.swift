@@ -25,7 +25,7 @@ import ThicketProtocol
         }
         #expect(removal.operation == .remove)
         #expect(removal.sv == nil)
-        let acknowledgement: AppliedChange = .init(
+        let acknowledgement = AppliedChange(
             clientID: "node-1", cv: try ChangeVersion("64f0"), key: try EntityKey(change.key), operation: .modify,
             diff: change.diff, sv: change.sv, ev: 3, ccids: [change.ccid])
         // Numbers are numbers: this client compares with ===.
@@ -75,13 +75,13 @@ import ThicketProtocol
         else { throw Mismatch() }
         #expect(change.diff != nil)
         #expect(change.object?.value == ["a": 2])
-        let reply: String = ServerMessage.channel(
+        let reply = ServerMessage.channel(
             1, .entity(EntityReply(key: "k", version: 4, data: .value(["a": "x\ny"])))
         ).text
         let lines: [Substring] = reply.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.map(String.init) == ["1:e:k.4", #"{"data":{"a":"x\ny"}}"#])
         // It drops elements without clientid, id, ccids, and changes without cv and o.
-        let refusal: JSONValue = try JSONValue(
+        let refusal = try JSONValue(
             parsing: String(
                 ServerMessage.channel(
                     0, .changes([.refused(RefusedChange(clientID: "c", key: "k", error: 409, ccids: ["x"]))])

@@ -12,7 +12,7 @@ import ThicketProtocol
 
     @Test("node: everything is a string")
     func node() throws {
-        let request: InitRequest = try request(
+        let request = try request(
             #"{"name":"note","clientid":"node-5f2c","api":"1.1","token":"t0","app_id":"app","library":"node-simperium","version":"0.0.1"}"#
         )
         #expect(request.clientID == "node-5f2c")
@@ -28,8 +28,8 @@ import ThicketProtocol
 
     @Test("iOS: the API is a number that is not quite 1.1, the user may be empty")
     func ios() throws {
-        for api: String in ["1.1", "1.1000000238", "1.10000002384185791015625", "11e-1"] {
-            let request: InitRequest = try request(
+        for api in ["1.1", "1.1000000238", "1.10000002384185791015625", "11e-1"] {
+            let request = try request(
                 #"{"clientid":"x","api":"# + api
                     + #","token":"t","app_id":"a","name":"n","library":"osx","version":"1.9.0","username":""}"#)
             #expect(request.api == api)
@@ -40,7 +40,7 @@ import ThicketProtocol
 
     @Test("Android: the version is a number, and a command is included")
     func android() throws {
-        let request: InitRequest = try request(
+        let request = try request(
             #"{"api":"1.1","clientid":"x","token":"t","app_id":"a","name":"n","library":"android","version":0,"cmd":"i::::50"}"#
         )
         #expect(request.version == "0")
@@ -50,7 +50,7 @@ import ThicketProtocol
 
     @Test("browser: no API, so a failure is announced by auth:expired first")
     func browser() throws {
-        let request: InitRequest = try request(
+        let request = try request(
             #"{"name":"n","clientid":"sjs-1-ab","build":2012,"token":"t","app_id":"a","cmd":"i:1:::40"}"#)
         #expect(request.expectsExpired)
         #expect(request.build == "2012")
@@ -59,10 +59,10 @@ import ThicketProtocol
 
     @Test("the API version decides which clients know the newer failures")
     func api() throws {
-        for old: String in ["1", "1.0", "\"1\"", "0", "null", "\"\"", "\"new\"", "true", "[1.1]"] {
+        for old in ["1", "1.0", "\"1\"", "0", "null", "\"\"", "\"new\"", "true", "[1.1]"] {
             #expect(try request(#"{"api":\#(old)}"#).expectsExpired, "\(old)")
         }
-        for new: String in ["1.1", "\"1.1\"", "2", "\"1.10\"", "1.2", "\"10\""] {
+        for new in ["1.1", "\"1.1\"", "2", "\"1.10\"", "1.2", "\"10\""] {
             #expect(try !request(#"{"api":\#(new)}"#).expectsExpired, "\(new)")
         }
     }
@@ -75,8 +75,8 @@ import ThicketProtocol
 
     @Test("an argument that is not an object is a request without fields, not a broken connection")
     func unreadable() throws {
-        for json: String in ["", "{", "[]", "null", "\"x\"", #"{"a":1,"a":2}"#] {
-            let request: InitRequest = try request(json)
+        for json in ["", "{", "[]", "null", "\"x\"", #"{"a":1,"a":2}"#] {
+            let request = try request(json)
             #expect(!request.isReadable, "\(json)")
             #expect(request.token == nil)
             #expect(request.expectsExpired)
@@ -95,7 +95,7 @@ import ThicketProtocol
 
     @Test("an init is written as real servers read it")
     func writes() {
-        var request: InitRequest = .init()
+        var request = InitRequest()
         request.clientID = "c\"1"
         request.api = "1.1"
         request.token = "t"

@@ -7,16 +7,16 @@ import ThicketProtocol
 
     @Test("every row of the grammar is written as clients expect it, and read again")
     func grammar() throws {
-        let applied: AppliedChange = .init(
+        let applied = AppliedChange(
             clientID: "sjs-\"1", cv: try Self.cv("511aa58737a401031d57db90"), key: try Self.key("a.b"),
             operation: .modify, diff: .value(["new": ["o": "+", "v": "object"]]), sv: 3, ev: 4, ccids: ["c1", "c2"])
-        var created: AppliedChange = applied
+        var created = applied
         created.sv = nil
         created.ev = 1
-        let removed: AppliedChange = .init(
+        let removed = AppliedChange(
             clientID: "x", cv: try Self.cv("c"), key: try Self.key("k"), operation: .remove, ev: 5, ccids: ["r"])
-        let refused: RefusedChange = .init(clientID: "x", key: "no/good key", error: 440, ccids: ["c"])
-        let page: IndexPage = .init(
+        let refused = RefusedChange(clientID: "x", key: "no/good key", error: 440, ccids: ["c"])
+        let page = IndexPage(
             current: try Self.cv("cur"),
             entries: [
                 .init(key: try Self.key("one"), version: 2, data: .value(["a": "é\n"])),
@@ -79,8 +79,8 @@ import ThicketProtocol
             #expect(try server(text) == message, "\(text)")
         }
         #expect(refused.code == .invalidDiff)
-        let elements: [[UInt8]] = [applied, removed].map { change in
-            var writer: JSONWriter = .init()
+        let elements = [applied, removed].map { change in
+            var writer = JSONWriter()
             change.write(to: &writer)
             return writer.bytes
         }
@@ -99,7 +99,7 @@ import ThicketProtocol
         #expect(try server("0:auth:{broken") == .channel(0, .authFailed(code: 500, message: "")))
         #expect(try server("0:auth:{}") == .channel(0, .authFailed(code: 500, message: "")))
         // As the public notes print it.
-        let refused: RefusedChange = .init(
+        let refused = RefusedChange(
             clientID: "offending-client", key: "object-key", error: 401, ccids: ["abcdef"])
         #expect(
             try server(#"0:c:[{"clientid":"offending-client","id":"object-key","error":"401","ccids":["abcdef"]}]"#)
@@ -113,7 +113,7 @@ import ThicketProtocol
         }
         #expect(page.mark == nil)
         #expect(page.current.text == "5119dafb")
-        let zero: String = #"0:c:[{"clientid":"x","cv":1,"id":"k","o":"M","v":{},"sv":0,"ev":"1","ccids":[]}]"#
+        let zero = #"0:c:[{"clientid":"x","cv":1,"id":"k","o":"M","v":{},"sv":0,"ev":"1","ccids":[]}]"#
         guard case .channel(0, .changes(let events)) = try server(zero), case .applied(let change)? = events.first
         else {
             Issue.record("not a change")
@@ -126,17 +126,17 @@ import ThicketProtocol
 
     @Test("an answer with a missing or invalid field is refused")
     func refuses() {
-        let good: [String: String] = [
+        let good = [
             "cv": "\"c\"", "id": "\"k\"", "o": "\"M\"", "v": "{}", "ev": "2", "ccids": "[\"x\"]", "clientid": "\"y\"",
         ]
         for (missing, problem) in [("cv", "cv"), ("id", "id"), ("o", "o"), ("v", "v"), ("ev", "ev")] {
-            let fields: String = good.filter { $0.key != missing }.map { "\"\($0.key)\":\($0.value)" }
+            let fields = good.filter { $0.key != missing }.map { "\"\($0.key)\":\($0.value)" }
                 .joined(separator: ",")
             #expect(throws: WireError.shape(command: "c", problem: problem), "\(missing)") {
                 try server("0:c:[{\(fields)}]")
             }
         }
-        for text: String in [
+        for text in [
             "0:c:{}", "0:c:[7]", "0:c:", "0:c:[", #"0:c:[{"error":"x"}]"#, "0:i:{}", "0:i:[]", "0:i:",
             #"0:i:{"current":"","index":[]}"#, #"0:i:{"current":"c"}"#, #"0:i:{"current":"c","index":[{"id":"k"}]}"#,
             #"0:i:{"current":"c","index":[{"v":1}]}"#, #"0:i:{"current":"c","index":[{"id":"a b","v":1}]}"#,
@@ -150,24 +150,24 @@ import ThicketProtocol
 
     @Test("a user name that a client would take for a failure is sent with the prefix user:")
     func names() throws {
-        for name: String in ["12345", "1e5", "true", "null", "\"x\"", "{", "{}", "[1]", "expired", " 7 "] {
-            let text: String = ServerMessage.channel(0, .authorized(user: name)).text
+        for name in ["12345", "1e5", "true", "null", "\"x\"", "{", "{}", "[1]", "expired", " 7 "] {
+            let text = ServerMessage.channel(0, .authorized(user: name)).text
             #expect(text == "0:auth:user:" + name)
             #expect(try server(text) == .channel(0, .authorized(user: "user:" + name)))
             #expect((try? JSONValue(parsing: String(text.dropFirst(7)))) == nil)
         }
-        for name: String in ["user@example.com", "jürgen", "a b", "1@x", "expired@x"] {
+        for name in ["user@example.com", "jürgen", "a b", "1@x", "expired@x"] {
             #expect(ServerReply.spokenName(of: name) == name)
         }
     }
 
     @Test("every message of the server is one line, except for the one break in an entity")
     func lines() throws {
-        let data: JSONFragment = .bytes(Array("{\n \"a\": \"x\\ny\"\r\n}".utf8))
-        let entity: [UInt8] = ServerMessage.channel(0, .entity(EntityReply(key: "k", version: 1, data: data))).encoded()
+        let data = JSONFragment.bytes(Array("{\n \"a\": \"x\\ny\"\r\n}".utf8))
+        let entity = ServerMessage.channel(0, .entity(EntityReply(key: "k", version: 1, data: data))).encoded()
         #expect(entity.filter { $0 == 0x0A }.count == 1)
         #expect(!entity.contains(0x0D))
-        let page: IndexPage = .init(
+        let page = IndexPage(
             current: try Self.cv("c"), entries: [.init(key: try Self.key("k"), version: 1, data: data)])
         #expect(!ServerMessage.channel(0, .index(page)).encoded().contains(0x0A))
     }

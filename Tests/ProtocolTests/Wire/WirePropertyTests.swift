@@ -8,15 +8,15 @@ import ThicketTestSupport
 
     @Test("random changes come back as they were sent, their diffs byte by byte")
     func changes() throws {
-        var source: RandomJSON = .init(seed: Self.seed)
-        for round: Int in 0..<150 {
-            let change: ChangeRequest = .init(
+        var source = RandomJSON(seed: Self.seed)
+        for round in 0..<150 {
+            let change = ChangeRequest(
                 key: source.text(), ccid: source.text(), operation: .init(source.text()),
                 sv: Bool.random(using: &source.random) ? .random(in: 0...(1 << 40), using: &source.random) : nil,
                 diff: .value(.object(source.object())),
                 object: Bool.random(using: &source.random) ? .value(source.value()) : nil)
-            let message: ClientMessage = .channel(.random(in: 0...999_999, using: &source.random), .change(change))
-            let bytes: [UInt8] = message.encoded()
+            let message = ClientMessage.channel(.random(in: 0...999_999, using: &source.random), .change(change))
+            let bytes = message.encoded()
             #expect(!bytes.contains(0x0A), "seed \(Self.seed), round \(round)")
             guard case .channel(_, .change(var read)) = try ClientMessage(parsing: bytes) else {
                 Issue.record("seed \(Self.seed), round \(round)")
@@ -30,10 +30,10 @@ import ThicketTestSupport
 
     @Test("random messages, whole, cut and damaged, never trap either side")
     func damage() {
-        var source: RandomJSON = .init(seed: Self.seed)
-        let commands: [String] = ["init", "i", "e", "cv", "c", "index", "auth", "o", "?", "x", ""]
+        var source = RandomJSON(seed: Self.seed)
+        let commands = ["init", "i", "e", "cv", "c", "index", "auth", "o", "?", "x", ""]
         for _ in 0..<1_500 {
-            let command: String = commands.randomElement(using: &source.random) ?? ""
+            let command = commands.randomElement(using: &source.random) ?? ""
             var bytes: [UInt8] = Array("\(Int.random(in: 0...3, using: &source.random)):\(command):".utf8)
             bytes += source.value(depth: 2).serialized()
             if Bool.random(using: &source.random) {

@@ -27,7 +27,7 @@ final class MailSpoolTests {
         return names
     }
 
-    @Test("each message is a whole file for its owner only, with lines as mail programs want them")
+    @Test("each message is one complete file with mode 0600 and CRLF line ends")
     func message() throws {
         let spool: MailSpool = .init(folder: folder, from: "thicket@example.com")
         try spool.put(try Self.mail("Your code", "1\n2\n"), now: 1_795_324_861.5)
@@ -46,7 +46,7 @@ final class MailSpoolTests {
                 + "\r\n1\r\n2\r\n")
     }
 
-    @Test("a message that nobody is to get costs the same and leaves nothing")
+    @Test("a rehearsed message leaves no file")
     func rehearsal() throws {
         let spool: MailSpool = .init(folder: folder, from: "thicket@example.com")
         try spool.rehearse(try Self.mail("Your code", "1\n"), now: 1)
@@ -57,7 +57,7 @@ final class MailSpoolTests {
         Mail(to: try #require(MailAddress("a@b")), subject: subject, text: text)
     }
 
-    @Test("a folder that cannot be written is an error that names it, and leaves nothing")
+    @Test("an unwritable folder is a DirectoryError, and no file is left")
     func unwritable() throws {
         let spool: MailSpool = .init(folder: folder + "/none/outbox", from: "t@x")
         #expect(throws: DirectoryError.self) { try spool.put(try Self.mail("s", "t"), now: 0) }

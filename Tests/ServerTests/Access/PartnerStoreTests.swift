@@ -7,8 +7,8 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// Partners in a file, beside an operator's command in another process (here: another connection).
-@Suite("The directory of partners")
+/// The partners' file, shared with an operator's command in another process (here: another connection).
+@Suite("Partner directory")
 final class PartnerStoreTests {
     private let folder: String = "/tmp/thicket-partners-\(getpid())-\(RandomBytes.hex(6))"
     private var path: String { folder + "/thicket.db" }
@@ -29,7 +29,7 @@ final class PartnerStoreTests {
         }
     }
 
-    @Test("a partner that is made is known at once, by its API key alone")
+    @Test("a new partner is found at once, and only by its exact API key")
     func create() throws {
         let first = try admin.create(id: nil, now: 1)
         let second = try admin.create(id: nil, now: 2)
@@ -42,7 +42,7 @@ final class PartnerStoreTests {
         #expect(first.authKey.utf8.count == 88)
     }
 
-    @Test("no key of a partner stands in the file in clear, nor in the log beside it")
+    @Test("no key of a partner is in clear in the database file or its write-ahead log")
     func sealed() throws {
         let made = try admin.create(id: "77", now: 1)
         let bytes: [UInt8] =
@@ -55,7 +55,7 @@ final class PartnerStoreTests {
         #expect(text.contains("77"))
     }
 
-    @Test("two auth keys are good while one replaces the other; a third drives the oldest out, finishing leaves one")
+    @Test("two auth keys are valid during a rotation; a third replaces the oldest, and finishing leaves one")
     func rotation() throws {
         let made = try admin.create(id: nil, now: 1)
         let keys: () throws -> [String] = { [store] in
@@ -72,7 +72,7 @@ final class PartnerStoreTests {
         #expect(try keys() == [third])
     }
 
-    /// Why it was refused; nil when it was not.
+    /// The error that refused the call; nil if it succeeded.
     private func refusal(_ body: () throws -> Void) -> PartnerAdminError? {
         do {
             try body()
@@ -82,7 +82,7 @@ final class PartnerStoreTests {
         }
     }
 
-    @Test("a disabled partner is found and says so, until it is enabled")
+    @Test("a disabled partner is found as disabled until it is enabled again")
     func disabled() throws {
         let made = try admin.create(id: nil, now: 1)
         try admin.setEnabled(false, id: made.id)
@@ -91,7 +91,7 @@ final class PartnerStoreTests {
         #expect(try store.partner(apiKey: made.apiKey)?.isEnabled == true)
     }
 
-    @Test("what cannot be is refused, and nothing of it is kept")
+    @Test("invalid, duplicate and unknown partners are refused with the reason, and nothing is stored")
     func refusals() throws {
         let good: String = String(repeating: "k", count: 64)
         try admin.add(id: "12", apiKey: "0123-abcd", authKey: good, now: 1)
@@ -112,7 +112,7 @@ final class PartnerStoreTests {
         #expect(try admin.list().map(\.id) == ["12"])
     }
 
-    @Test("a user keeps its id, each partner has users of its own, and canonically equal names are two users")
+    @Test("a user keeps its id, partners do not share users, and canonically equal names are two users")
     func users() throws {
         let first: Entity = try store.register(partner: "1", partnerEntity: "u", email: "a@b", newID: "e1", now: 1)
         #expect(try store.register(partner: "1", partnerEntity: "u", email: "c@d", newID: "e2", now: 2) == first)
@@ -126,7 +126,7 @@ final class PartnerStoreTests {
         #expect(try store.entity("e2") == nil)
     }
 
-    @Test("devices are remembered up to a bound, the ones seen longest ago go")
+    @Test("devices are remembered up to a bound; the one seen longest ago is dropped first")
     func devices() throws {
         for place: Int in 0..<(PartnerStore.devicesPerUserMax + 3) {
             try store.saw(device: "d\(place)", of: "e", now: Double(place))
@@ -138,7 +138,7 @@ final class PartnerStoreTests {
         #expect(try store.devices(of: "other").map(\.id) == ["x"])
     }
 
-    @Test("a token that is denied stays so until its time is over, and leaves the file then")
+    @Test("a denied token stays denied until it expires and is then removed from the file")
     func denied() throws {
         try store.deny([DeniedToken(hash: [1], until: 100), DeniedToken(hash: [2], until: 200)], now: 50)
         #expect(try store.isDenied([1]) && store.isDenied([2]))
@@ -148,7 +148,7 @@ final class PartnerStoreTests {
         #expect(try PartnerStore(path: path, key: key).isDenied([3]))
     }
 
-    @Test("partners that were disabled are told once")
+    @Test("each disabling of a partner is reported once")
     func disabledPartners() throws {
         let (first, second) = (try admin.create(id: nil, now: 1), try admin.create(id: nil, now: 1))
         #expect(try store.disabledPartners() == [])
@@ -161,7 +161,7 @@ final class PartnerStoreTests {
         #expect(try store.disabledPartners() == [first.id])
     }
 
-    @Test("an app leads to its partner; one without leads nowhere")
+    @Test("an app leads to its partner; an app without a partner and an unknown app lead to none")
     func apps() throws {
         let made = try admin.create(id: nil, now: 1)
         let apps: StoreAdmin = try .init(path: path)
@@ -172,7 +172,7 @@ final class PartnerStoreTests {
         #expect(try store.partner(ofApp: "unknown") == nil)
     }
 
-    @Test("the key file is for its owner only, complete, and never made anew")
+    @Test("the key file has mode 0600 and is reused; a group-readable or short key file is refused")
     func keyFile() throws {
         var info: stat = .init()
         #expect(stat(folder + "/server.key", &info) == 0)
@@ -188,7 +188,7 @@ final class PartnerStoreTests {
         #expect((try? ServerKey.load(folder + "/short")) == nil)
     }
 
-    @Test("what stands in a database keeps its form: nonce, AES-256-GCM, tag, as another implementation makes it")
+    @Test("a sealed value has the form nonce, AES-256-GCM, tag, as another implementation makes it")
     func form() throws {
         let sealed: [UInt8] = try #require(
             Hex.decode("000102030405060708090a0bf4ff4f4aad3136520c6283936d53bd93485e0f"))
@@ -197,7 +197,7 @@ final class PartnerStoreTests {
         for count: Int in [0, 11, 12, 27, 28, 30] { #expect(key.open(Array(sealed.prefix(count)), of: "a") == nil) }
     }
 
-    @Test("under another key file partners let nobody in, and no secret comes out")
+    @Test("with another key file no partner is admitted and no secret is readable")
     func otherKey() throws {
         let made = try admin.create(id: nil, now: 1)
         let other: ServerKey = .init(RandomBytes.make(32))

@@ -5,7 +5,7 @@ import ThicketProtocol
 
 @Suite("Settings that change while the server runs")
 struct ConfigChangeTests {
-    @Test("what changed is told with both values; what only a start can change stays and is told apart")
+    @Test("a changed setting is reported with both values; one that needs a restart is kept and reported apart")
     func split() {
         let running: ServerConfig = .init()
         var fresh: ServerConfig = running
@@ -24,12 +24,14 @@ struct ConfigChangeTests {
         #expect(change.waiting.map(\.name) == ["data", "reader-threads"])
         #expect(change.config.readerThreads == 0 && change.config.data == running.data)
         #expect(change.config.limits.documentBytesMax == 2 << 20 && change.config.idleTimeout == .seconds(90))
-        // The same file once more changes nothing, and names again what waits.
+        // The same file again applies nothing and lists the same waiting settings.
         let again: ConfigChange = .init(from: change.config, to: fresh)
         #expect(again.applied.isEmpty && again.waiting == change.waiting && again.config == change.config)
     }
 
-    @Test("every setting is either put in force or named as one that waits", arguments: ServerSettings.all.map(\.name))
+    @Test(
+        "every setting is either applied or reported as waiting for a restart",
+        arguments: ServerSettings.all.map(\.name))
     func everySetting(name: String) throws {
         let setting: Setting = try #require(ServerSettings.all.first { $0.name.utf8.elementsEqual(name.utf8) })
         let running: ServerConfig = .init()
@@ -58,7 +60,7 @@ struct ConfigChangeTests {
         }
     }
 
-    @Test("other rates hold for the connections that are there, up and down")
+    @Test("new rate limits apply to existing connections, raised or lowered")
     func rates() throws {
         var limits: ServerLimits = .init()
         limits.changesPerSecond = 1

@@ -24,7 +24,7 @@ struct ConfigLoaderTests {
     }
 
     @Test(
-        "flags win over the environment, that over the file, that over the default",
+        "flags override the environment, the environment the file, the file the defaults",
         arguments: [
             (nil, nil, nil, 60, "default"), (nil, nil, "7s", 7, "t.conf:1"), (nil, "8s", "7s", 8, "environment"),
             ("9s", "8s", "7s", 9, "flag"), ("9s", nil, "7s", 9, "flag"), (nil, "8s", nil, 8, "environment"),
@@ -41,7 +41,7 @@ struct ConfigLoaderTests {
     }
 
     @Test(
-        "durations and sizes carry units",
+        "durations carry units",
         arguments: [
             ("250ms", 250), ("30s", 30_000), ("5m", 300_000), ("2h", 7_200_000), ("1d", 86_400_000),
             ("1_000 ms", 1_000),
@@ -53,7 +53,7 @@ struct ConfigLoaderTests {
     }
 
     @Test(
-        "sizes count in 1024 with an i and in 1000 without",
+        "size units with an i are powers of 1024, those without are powers of 1000",
         arguments: [
             ("512B", 512), ("64KiB", 65_536), ("16MiB", 16 << 20), ("1GiB", 1 << 30), ("1kB", 1_000),
             ("2MB", 2_000_000),
@@ -65,7 +65,7 @@ struct ConfigLoaderTests {
     }
 
     @Test(
-        "what is no value of its kind is refused with the reason",
+        "a value that is invalid for its kind is refused with the reason",
         arguments: [
             ("idle-timeout", "30", "has no unit"), ("idle-timeout", "30x", "has the unknown unit 'x'"),
             ("idle-timeout", "", "not a number with a unit"), ("idle-timeout", "-5s", "not a number with a unit"),
@@ -85,7 +85,7 @@ struct ConfigLoaderTests {
         #expect(found.count == 1 && found[0].hasPrefix("--\(name): ") && found[0].contains(part), "\(found)")
     }
 
-    @Test("addresses are read with names, IPv4 and IPv6")
+    @Test("addresses are parsed with host names and with bracketed IPv6")
     func addresses() throws {
         #expect(try ListenAddress("[::1]:80") == ListenAddress(host: "::1", port: 80))
         #expect(try ListenAddress("[::1]:80").description == "[::1]:80")
@@ -93,7 +93,7 @@ struct ConfigLoaderTests {
     }
 
     @Test(
-        "an unknown name is an error with the nearest known one",
+        "an unknown name, a malformed line or a duplicate is an error; a near miss suggests the known name",
         arguments: [
             ("lisen = a:1", "t.conf:1: unknown setting 'lisen'; did you mean 'listen'?"),
             ("zzzzz = 1", "t.conf:1: unknown setting 'zzzzz'"),
@@ -106,7 +106,7 @@ struct ConfigLoaderTests {
         #expect(problems(file: text) == [problem])
     }
 
-    @Test("a slip in a variable's name is an error; a stranger under our prefix is only told of")
+    @Test("a misspelt variable is an error; a foreign variable with our prefix is only reported")
     func variables() throws {
         #expect(
             problems(environment: ["THICKET_LISTN": "a:1"]) == [
@@ -127,14 +127,14 @@ struct ConfigLoaderTests {
         #expect(loaded.config.logLevel == .debug)
     }
 
-    @Test("all problems are told at once")
+    @Test("all problems are reported at once")
     func all() {
         let found: [String] = problems(
             flags: [("metrics", "?")], environment: ["THICKET_IDLE_TIMEOUT": "1"], file: "nope = 1\nlisten = x")
         #expect(found.count == 4, "\(found)")
     }
 
-    @Test("a secret is shown neither as a value nor in an error")
+    @Test("a secret value is shown as hidden")
     func secrets() throws {
         let secret: Setting = .text("data", \.data, isSecret: true, "A secret.")
         let loaded: LoadedConfig = try ConfigLoader(table: [secret]).load(flags: [("data", "hunter2")])
@@ -142,7 +142,7 @@ struct ConfigLoaderTests {
         #expect(loaded.config.data == "hunter2")
     }
 
-    @Test("what config prints is a file that sets the same")
+    @Test("the output of config is a file that sets the same values")
     func roundTrip() throws {
         let first: LoadedConfig = try load(flags: [
             ("data", "/srv/x # y"), ("document-bytes-max", "3MiB"), ("idle-timeout", "90s"), ("metrics", "off"),
@@ -150,7 +150,7 @@ struct ConfigLoaderTests {
         #expect(try load(file: first.text).config == first.config)
     }
 
-    @Test("every setting has its own name, a default within its bounds, and words for the reader")
+    @Test("every setting has a unique name, a default within its bounds and a summary")
     func table() throws {
         let names: [String] = ServerSettings.all.map(\.name)
         #expect(Set(names).count == names.count)

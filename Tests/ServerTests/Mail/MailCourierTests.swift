@@ -4,7 +4,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-@Suite("Which message is handed over next")
+@Suite("Order of mail deliveries")
 struct MailCourierTests {
     private func courier(_ names: String...) -> MailCourier {
         var courier: MailCourier = .init()
@@ -12,7 +12,7 @@ struct MailCourierTests {
         return courier
     }
 
-    @Test("the oldest first; one that was taken goes, and nothing left is nothing to wait for")
+    @Test("the oldest message goes first, accepted and refused ones leave, and an empty queue has no deadline")
     func order() {
         var courier: MailCourier = courier("2000-b.eml", "1000-a.eml")
         #expect(courier.next(now: 3) == .send("1000-a.eml"))
@@ -23,7 +23,7 @@ struct MailCourierTests {
         #expect(courier.count == 0)
     }
 
-    @Test("a server that cannot be reached is tried after 5 s, then twice as long each time, up to 5 minutes")
+    @Test("an unreachable server is retried after 5 s, then after twice as long each time, up to 5 minutes")
     func server() {
         var courier: MailCourier = courier("0-a.eml", "0-b.eml")
         var now: Double = 10
@@ -40,7 +40,7 @@ struct MailCourierTests {
         #expect(courier.tried("0-b.eml", .unreachable, now: now) == .keep(wait: 5), "it was reached in between")
     }
 
-    @Test("a message that is not wanted now waits alone, the others go on")
+    @Test("a deferred message waits alone while the others are sent")
     func deferred() {
         var courier: MailCourier = courier("0-a.eml", "0-b.eml")
         #expect(courier.tried("0-a.eml", .deferred, now: 0) == .keep(wait: 60))
@@ -51,14 +51,14 @@ struct MailCourierTests {
         #expect(courier.tried("0-a.eml", .deferred, now: 60) == .keep(wait: 120))
     }
 
-    @Test("what nobody took for a day is set aside, at the next try")
+    @Test("a message that was not accepted for a day is set aside at the next try")
     func age() {
         var courier: MailCourier = courier("1000-a.eml")
         #expect(courier.tried("1000-a.eml", .unreachable, now: 86_401) == .keep(wait: 5))
         #expect(courier.tried("1000-a.eml", .unreachable, now: 86_402) == .setAside)
     }
 
-    @Test("a clock that goes back makes nobody wait for longer than the longest wait")
+    @Test("a clock that is set back makes no message wait")
     func clock() {
         var courier: MailCourier = courier("1000000000-a.eml")
         _ = courier.tried("1000000000-a.eml", .unreachable, now: 1_000_000)
@@ -67,7 +67,7 @@ struct MailCourierTests {
         #expect(courier.next(now: 10) == .send("1000000000-a.eml"))
     }
 
-    @Test("whatever happens, a message is removed only when it was taken, and each is tried in the end")
+    @Test("in random runs a message is removed only after it was accepted, and fewer than 10 of 300 remain")
     func property() {
         let seed: UInt64 = getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? 31
         print("mail courier: THICKET_SEED=\(seed)")

@@ -20,9 +20,9 @@ final class MailServer {
         port = try #require(Int(line.split(separator: ":").last ?? ""), "\(line)")
     }
 
-    /// What it has taken: one object for each message.
+    /// The messages that it has accepted, one object each.
     func taken() throws -> [JSONObject] {
-        // Not SIGTERM: threads of this process block it for the servers' sake, and so do their children.
+        // Not SIGTERM: threads of this process block it for the servers, and child processes inherit that.
         process.signal(SIGKILL)
         return try process.finish().output.split(separator: "\n").dropFirst().map { line in
             try #require(try JSONValue(parsing: Array(line.utf8)).objectValue)
@@ -49,7 +49,7 @@ struct TestCertificate {
 }
 
 @Suite(
-    "Handing messages over to a mail server", .blocking,
+    "SMTP delivery", .blocking,
     .enabled(if: access(SystemPython.path, X_OK) == 0, "no python3"))
 struct SMTPTests {
     private let folder: TemporaryFolder = .init("smtp")
@@ -82,7 +82,7 @@ struct SMTPTests {
     }
 
     @Test(
-        "what the server took arrived as it was, dots and all; refusals are told apart from 'not now' and from breaks")
+        "an accepted message arrives unchanged, dots included; refused, deferred and interrupted are told apart")
     func plain() throws {
         let server: MailServer = try .init()
         let sender: SMTPSender = try sender(config("smtp://127.0.0.1:\(server.port)"))
@@ -95,7 +95,7 @@ struct SMTPTests {
             let (address, bytes): (MailAddress, [UInt8]) = try message(to)
             let outcome: SMTPSender.Outcome = sender.send(bytes, to: address)
             #expect(outcome.result == expected, "\(to): \(outcome.reason)")
-            #expect(!outcome.reason.contains("@"), "no address stands in the log")
+            #expect(!outcome.reason.contains("@"), "no address is in the log")
         }
         let taken: [JSONObject] = try server.taken()
         #expect(taken.map { $0["to"]?.stringValue } == results.filter { $0.1 == .taken }.map(\.0))
@@ -103,7 +103,7 @@ struct SMTPTests {
         #expect(taken[0]["from"]?.stringValue?.hasPrefix("FROM:<thicket@example.com>") == true)
     }
 
-    @Test("with STARTTLS required and a known authority, user and password go over TLS only; else nothing is said")
+    @Test("with required STARTTLS and a known authority, credentials go over TLS only; otherwise nothing is sent")
     func startTLS() throws {
         let made: TestCertificate = try .init(folder.path)
         let server: MailServer = try .init(["--starttls", "--login", "thicket:a b:c"] + made.words)
@@ -130,7 +130,7 @@ struct SMTPTests {
     }
 
     @Test(
-        "a server without STARTTLS is given nothing while that is required, and one with TLS from the start is reached")
+        "with STARTTLS required, a server without it gets no message; a server with implicit TLS is reached")
     func transport() throws {
         let (to, bytes): (MailAddress, [UInt8]) = try message("ann@example.com")
         let plain: MailServer = try .init()
@@ -150,7 +150,7 @@ struct SMTPTests {
     }
 
     @Test(
-        "settings that cannot be used are refused before the start, and no password is shown",
+        "unusable settings are refused before the start, and no password is shown",
         arguments: [
             ("smtp://mail.example.com", "smtp-url"), ("mail.example.com:25", "smtp-url"),
             ("smtp://mail.example.com:0", "smtp-url"), ("smtp://mail.example.com:587/x", "smtp-url"),
@@ -165,7 +165,7 @@ struct SMTPTests {
         #expect(!problem.description.contains("secret"))
     }
 
-    @Test("a login needs TLS, a file for its owner only, and two lines; the sender is a plain address")
+    @Test("a login needs TLS and a two-line file for its owner only; the sender is a plain address")
     func badLogin() throws {
         let url: String = "smtp://localhost:25"
         let problem: (ServerConfig) throws -> String = { config in
@@ -190,7 +190,7 @@ struct SMTPTests {
         #expect(try SMTPSettings(ServerConfig()) == nil)
     }
 
-    // MARK: The thread
+    // MARK: Delivery thread
 
     private func spool() -> MailSpool { MailSpool(folder: folder.path + "/outbox", from: "thicket@example.com") }
 
@@ -206,7 +206,7 @@ struct SMTPTests {
         }
     }
 
-    @Test("messages leave the folder when they were taken, refused ones are set aside, and others wait for their time")
+    @Test("accepted messages leave the folder, refused ones are set aside, and deferred ones wait for their time")
     func thread() throws {
         let server: MailServer = try .init()
         let spool: MailSpool = spool()
@@ -220,7 +220,7 @@ struct SMTPTests {
             log: .silent, now: { clock.now })
         defer { mail.finish() }
         try waitFor("the break") { metrics.mailDeliveries.value(.unreachable) == 1 }
-        #expect(try spool.names().count == 5, "nothing leaves before it was taken")
+        #expect(try spool.names().count == 5, "no message leaves before it was accepted")
         clock.step(5_000)
         mail.wake()
         try waitFor("all but one") { try spool.names().count == 1 }
@@ -235,7 +235,7 @@ struct SMTPTests {
         #expect(names == ["drop", "ann", "bob", "later"].map { $0 + "@example.com" })
     }
 
-    @Test("a server that says nothing holds nobody up at the end: the message stays for the next start")
+    @Test("a stalled mail server does not delay the shutdown: the message stays for the next start")
     func stalled() throws {
         let server: MailServer = try .init()
         let spool: MailSpool = spool()
@@ -248,11 +248,11 @@ struct SMTPTests {
         let before: Int64 = SystemClock.monotonic()
         mail.finish()
         #expect(SystemClock.monotonic() - before < 15_000_000_000, "not the 60 s of a message")
-        #expect(try spool.entries().count == 1, "what was half written is gone, the message is not")
+        #expect(try spool.entries().count == 1, "the partial file is gone, the message is kept")
         #expect(metrics.mailDeliveries.value(.unreachable) == 0)
     }
 
-    @Test("a file that somebody else put there is set aside, and goes nowhere")
+    @Test("a file that the spool did not write is set aside and not sent")
     func foreign() throws {
         let server: MailServer = try .init()
         let spool: MailSpool = spool()

@@ -6,7 +6,7 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// A folder under /tmp that is removed at the end of its life.
+/// A folder under /tmp that is removed with this object.
 final class TemporaryFolder: Sendable {
     let path: String
 
@@ -43,7 +43,7 @@ struct ControlSocketTests {
             kind: kind, seconds: seconds)
     }
 
-    @Test("a folder is locked by one, and free again when that one lets go")
+    @Test("a folder has one lock at a time, which is free again after its release")
     func lock() throws {
         let folder: DataFolder = try .init(temporary.path, creating: false)
         var lock: FolderLock? = try folder.lock()
@@ -55,7 +55,7 @@ struct ControlSocketTests {
         _ = try folder.lock()
     }
 
-    @Test("a missing folder is made with those above it, for the owner only, or refused")
+    @Test("a missing folder is created with its parents and mode 0700, or refused")
     func create() throws {
         let path: String = temporary.path + "/a/b"
         #expect(throws: DataFolderError.self) { try DataFolder(path, creating: false) }
@@ -66,7 +66,7 @@ struct ControlSocketTests {
         #expect(throws: DataFolderError.self) { try DataFolder("/proc/none/x", creating: true) }
     }
 
-    @Test("a question goes in, answers come out in order until the end, also with a very long path")
+    @Test("a question gets its answers in order until the end, even over a very long path")
     func ask() throws {
         let folder: DataFolder = try .init(
             temporary.path + "/" + String(repeating: "long", count: 40), creating: true)
@@ -88,7 +88,7 @@ struct ControlSocketTests {
         #expect(throws: ControlError.self) { try ControlClient.ask(try question(), folder: folder) { _ in } }
     }
 
-    @Test("the socket is for its owner only, and one left by a crash is replaced")
+    @Test("the socket has mode 0600, and a file left by a crash is replaced")
     func mode() throws {
         let folder: DataFolder = try .init(temporary.path, creating: false)
         let left: Int32 = open(folder.controlPath, O_CREAT | O_WRONLY, 0o644)
@@ -103,7 +103,7 @@ struct ControlSocketTests {
     }
 
     @Test(
-        "a request that is none is answered with the reason",
+        "an invalid request is refused with the reason",
         arguments: [
             ("nonsense", "not a JSON object"), ("{}", "only 'index' and 'log'"),
             (#"{"ask":"log","level":9}"#, "log level"),
@@ -114,7 +114,7 @@ struct ControlSocketTests {
         #expect(error?.description.contains(part) == true, "\(String(describing: error))")
     }
 
-    @Test("a row gives what was added, refuses what is over its bound, and ends when closed")
+    @Test("a queue returns what was added, refuses entries above its bound, and ends when closed")
     func row() {
         let row: BlockingQueue<Int> = .init(bound: 2)
         #expect(row.add(1) && row.add(2) && !row.add(3))

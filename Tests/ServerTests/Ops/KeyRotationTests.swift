@@ -9,8 +9,8 @@ import ThicketSQLite
 @testable import ThicketAuth
 @testable import ThicketServer
 
-/// Another key file in the place of the server's: whatever stops it, one of both files is the right one and opens all.
-@Suite("Changing the key file")
+/// Replacing the server's key file: wherever it is interrupted, one of the two files opens everything.
+@Suite("Key file rotation")
 struct KeyRotationTests {
     /// A database with one of everything that a key file seals or hashes.
     private final class Bench {
@@ -20,10 +20,10 @@ struct KeyRotationTests {
 
         init(_ folder: StoreFolder = .init()) { self.folder = folder }
 
-        /// How a server opens it.
+        /// Opens the key file as a server does.
         func own() throws -> ServerKey {
             let key: ServerKey = try #require(try ServerKey.read(key))
-            return try #require(try ServerKeyMark.claim(key, path: database), "the file that is there is another one")
+            return try #require(try ServerKeyMark.claim(key, path: database), "the key file is another one")
         }
     }
 
@@ -61,7 +61,7 @@ struct KeyRotationTests {
         return bench
     }
 
-    @Test("every column that holds something keyed is known to the change of the key file, or needs none")
+    @Test("every column with keyed data is known to the key rotation or needs no rotation")
     func columns() throws {
         let bench: Bench = try filled()
         let database: Database = try .init(path: bench.database)
@@ -76,12 +76,12 @@ struct KeyRotationTests {
             "account.recovery", "account.verifier", "account_code.code", "entity_bundle.recovery", "partner.api_key",
             "partner_key.sealed", "reset_code.code",
         ]
-        // A scrypt under a salt of its own.
+        // scrypt hashes with their own salt.
         let apart: [String] = ["credential.verifier", "old_login.verifier"]
-        #expect(found == (resealed + apart).sorted(), "is it keyed? then KeyReseal has to know of it")
+        #expect(found == (resealed + apart).sorted(), "a keyed column must be known to KeyReseal")
     }
 
-    /// All that the first key file sealed opens under the one that is there now, `rotations` files later.
+    /// Everything that the first key file sealed opens under the current one, `rotations` files later.
     private func expectAll(_ bench: Bench, rotations: Int, like first: ServerKey) throws {
         let key: ServerKey = try bench.own()
         #expect(key.keyHistory.peppers.count == rotations + 1)
@@ -99,7 +99,7 @@ struct KeyRotationTests {
             try PartnerStore(path: bench.database, key: key).bundle(of: "e1", in: "shop")?.recovery
                 == secrets.verifier(Self.words))
         #expect(try accounts.account("u2", in: "notes")?.proof == .password(salt: [2], hash: [3]))
-        #expect(secrets.pretence(Self.nobody) == first.accountSecrets.pretence(Self.nobody), "nobody stays as it was")
+        #expect(secrets.pretence(Self.nobody) == first.accountSecrets.pretence(Self.nobody), "no account: as before")
         let copy: Bench = .init(bench.folder.copied())
         #expect(
             try AccountStore(path: copy.database, settings: .testing).redeem(
@@ -108,7 +108,7 @@ struct KeyRotationTests {
     }
 
     @Test(
-        "all that a key file sealed opens under the next one, and under the one after that, and no more under the old")
+        "everything that a key file sealed opens under each of three later ones and no longer under the old one")
     func rotation() throws {
         let bench: Bench = try filled()
         let first: ServerKey = try bench.own()
@@ -126,14 +126,14 @@ struct KeyRotationTests {
         #expect(bench.folder.names.filter { $0.contains("server.key") }.count == 4)
     }
 
-    @Test("what the old file sealed does not stay in the database's files")
+    @Test("data sealed with the old key file does not stay in the database's files")
     func nothingStays() throws {
         let bench: Bench = try filled()
         let sealed: [UInt8] = try {
             let database: Database = try .init(path: bench.database)
             return try #require(try PartnerRow.all(database).first?.sealedAPIKey)
         }()
-        #expect(try Self.holds(bench, sealed), "the search finds what is there")
+        #expect(try Self.holds(bench, sealed), "the search finds it before the rotation")
         _ = try KeyRotation.inPlace(bench.key, database: bench.database)
         #expect(try !Self.holds(bench, sealed))
     }
@@ -145,7 +145,7 @@ struct KeyRotationTests {
 
     private static func text(_ bytes: [UInt8]) -> String { Hex.encode(bytes) }
 
-    @Test("stopped between any two steps, the old file is right, or the next start puts the new one in place")
+    @Test("after an interruption between two steps the old key file is valid, or the next start installs the new one")
     func everyStop() throws {
         let bench: Bench = try filled()
         let first: ServerKey = try bench.own()
@@ -154,7 +154,7 @@ struct KeyRotationTests {
         var outcomes: [String] = []
         for stop: StoreFolder in stops {
             let bench: Bench = .init(stop)
-            #expect(stop.names.contains("server.key"), "there is a file at each moment")
+            #expect(stop.names.contains("server.key"), "a key file exists at each moment")
             let outcome: KeyRotation.Interrupted? = try KeyRotation.finishInterrupted(
                 bench.key, database: bench.database)
             #expect(!KeyRotation.isUnderWay(bench.key))
@@ -175,7 +175,7 @@ struct KeyRotationTests {
         #expect(outcomes == ["nothing to do", "undone", "finished", "finished", "nothing to do"])
     }
 
-    @Test("the power goes at any call to the disk: one of both files opens everything", arguments: 0..<24)
+    @Test("a power cut at any disk call leaves a key file that opens everything", arguments: 0..<24)
     func everyPowerCut(point: Int) throws {
         let bench: Bench = try filled()
         let first: ServerKey = try bench.own()
@@ -193,11 +193,11 @@ struct KeyRotationTests {
         #expect(!isDone || outcome == nil)
         #expect(!KeyRotation.isUnderWay(bench.key))
         let isNew: Bool = try bench.own().mark != first.mark
-        #expect(!isDone || isNew, "what was said to be done is done")
+        #expect(!isDone || isNew, "a reported rotation is in effect")
         try expectAll(bench, rotations: isNew ? 1 : 0, like: first)
     }
 
-    @Test("a disk that fails a call of ours: the change did not happen, or is finished", arguments: 0..<6)
+    @Test("after a failed disk call the rotation did not happen or is finished later", arguments: 0..<6)
     func everyFailure(point: Int) throws {
         let bench: Bench = try filled()
         let first: ServerKey = try bench.own()
@@ -209,13 +209,13 @@ struct KeyRotationTests {
         }
         let isDone: Bool =
             (try? KeyRotation.inPlace(bench.key, database: bench.database, settings: settings)) != nil
-        #expect(isDone == (count.value <= point), "a call that failed was told of")
+        #expect(isDone == (count.value <= point), "a failed call is reported")
         _ = try KeyRotation.finishInterrupted(bench.key, database: bench.database)
         try expectAll(bench, rotations: try bench.own().mark == first.mark ? 0 : 1, like: first)
     }
 
     @Test(
-        "a key in another place takes over without the old file being touched, and the same call again changes nothing")
+        "a key in another path takes over, the old file stays untouched, and the same call again changes nothing")
     func toAnotherPlace() throws {
         let bench: Bench = try filled()
         let first: ServerKey = try bench.own()
@@ -229,7 +229,7 @@ struct KeyRotationTests {
         try expectAll(bench, rotations: 1, like: first)
     }
 
-    @Test("under a foreign key file nothing is changed: not by rotation, not by any command about partners")
+    @Test("with a foreign key file neither rotation nor any partner command changes anything")
     func foreign() throws {
         let bench: Bench = try filled()
         let first: ServerKey = try bench.own()
@@ -260,7 +260,7 @@ struct KeyRotationTests {
     }
 
     @Test(
-        "a lost key file is given up by word: partners get new keys, and the old file, found again, opens what it sealed"
+        "abandoning a lost key file gives partners new keys, and the old file, found again, opens what it sealed"
     )
     func abandoned() throws {
         let bench: Bench = try filled()
@@ -285,7 +285,7 @@ struct KeyRotationTests {
         #expect(report.resealed.apiKeys == 1 && report.resealed.authKeys == 1 && report.resealed.unopened == 1)
     }
 
-    @Test("a partner's API key is replaced: the new one finds it and the old one nobody, and none is shared")
+    @Test("a replaced API key no longer finds its partner, the new one does, and no two partners share a key")
     func apiKey() throws {
         let bench: Bench = try filled()
         let key: ServerKey = try bench.own()
@@ -299,6 +299,6 @@ struct KeyRotationTests {
         let made: String = try admin.replaceAPIKey(id: "12", by: nil)
         #expect(try store.partner(apiKey: made)?.authKeys.count == 2)
         #expect(try store.partner(apiKey: Self.apiKey) == nil)
-        #expect(try admin.replaceAPIKey(id: "12", by: made) == made, "its own is no other's")
+        #expect(try admin.replaceAPIKey(id: "12", by: made) == made, "a partner may set its own key again")
     }
 }

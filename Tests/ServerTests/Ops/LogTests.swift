@@ -20,7 +20,7 @@ struct LogTests {
             ])
     }
 
-    @Test("names are hashed with the key: the same name the same way, never readable")
+    @Test("names are hashed with the key: equal names give equal hashes, and no name is readable")
     func hashed() {
         log().info("x", ["user": .hashed("ender@example.com")])
         log().info("x", ["user": .hashed("ender@example.com")])
@@ -43,7 +43,7 @@ struct LogTests {
         #expect(sink.lines.first?.hasSuffix("event=x v=\(shown)") == true)
     }
 
-    @Test("a long value is cut, and a long line stays within what a pipe takes in one piece")
+    @Test("a long value is cut, and a long line stays below the 4,096 bytes that a pipe writes in one piece")
     func long() {
         log().info("x", ["v": .text(String(repeating: "ü", count: 1_000))])
         #expect(sink.lines[0].utf8.count < 420)
@@ -52,7 +52,7 @@ struct LogTests {
         #expect(sink.lines[1].utf8.count < 4_096)
     }
 
-    @Test("lines below the level are not made")
+    @Test("lines below the level are not written")
     func levels() {
         log(.warning).info("x")
         log(.warning).debug("x")
@@ -83,7 +83,7 @@ struct LogTests {
         #expect(lines.allSatisfy { $0.starts(with: "time=".utf8) && $0.suffix(7).elementsEqual("end=end".utf8) })
     }
 
-    @Test("a reader that does not keep up costs lines, not time, and the loss is told")
+    @Test("a slow log reader costs lines, not time, and the loss is logged")
     func slowReader() {
         var ends: [Int32] = [0, 0]
         #expect(pipe(&ends) == 0)
@@ -102,7 +102,7 @@ struct LogTests {
     }
 
     @Test(
-        "moments are written as RFC 3339",
+        "times are written as RFC 3339",
         arguments: [
             (0, "1970-01-01T00:00:00.000Z"), (951_782_400_000, "2000-02-29T00:00:00.000Z"),
             (-1, "1969-12-31T23:59:59.999Z"), (4_102_444_799_999, "2099-12-31T23:59:59.999Z"),

@@ -20,12 +20,12 @@ struct MetricsTests {
         #expect(page.contains("\nprocess_resident_memory_bytes "))
     }
 
-    @Test("every property of Metrics is on the page, once, under a name of our form")
+    @Test("every property of Metrics is on the page once, under a name of the required form")
     func names() {
         let metrics: Metrics = .init()
         let names: [String] = metrics.instruments.map { (instrument: any Instrument) in instrument.name }
         let properties = [metrics as Any, metrics.net].flatMap { Mirror(reflecting: $0).children }
-        // `net` itself and what the loop calls for a limit are no instruments.
+        // `net` itself and what the loop calls for a limit are not instruments.
         #expect(names.count == properties.count - 2)
         #expect(Set(names).count == names.count)
         for instrument: any Instrument in metrics.instruments {
@@ -47,7 +47,7 @@ struct MetricsTests {
         }
     }
 
-    @Test("a histogram counts a value in its range and in all above, ends included")
+    @Test("a histogram counts a value in its bucket and in all above, upper bounds included")
     func histogram() {
         let histogram: Histogram = .init("thicket_test_seconds", bounds: [1_000, 2_500], scale: 0.000_001, "Help.")
         for value: Int in [1, 1_000, 1_001, 9_000] { histogram.observe(value) }

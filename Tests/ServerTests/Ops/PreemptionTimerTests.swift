@@ -18,13 +18,13 @@ struct PreemptionTimerTests {
         var isPacing: [Bool] = []
     }
 
-    @Test("a thread that works gives way again and again, and no more when it has worked")
+    @Test("a working thread yields its core again and again, and its timer stops when the work is done")
     func givesWay() throws {
         let mask: UInt64 = thicket_cores()
         try #require(mask != 0, "the kernel does not say which cores there are")
         let core: UInt64 = mask & (0 &- mask)
         let (seen, ended): (Seen, BlockingQueue<Bool>) = (.init(), .init(bound: 1))
-        // There is always somebody who wants the core.
+        // Another thread always wants the core.
         let other: OwnThread = .init("other") {
             guard thicket_use_cores(core) == 0 else { return }
             while ended.takeAll(until: .zero).isEmpty {}
@@ -44,7 +44,7 @@ struct PreemptionTimerTests {
         other.join()
         try #require(seen.isKept)
         #expect(seen.isPacing == [false, true, false])
-        // Of 200; the kernel's own turns are some milliseconds.
+        // Of 200; the kernel's own time slices are some milliseconds.
         #expect(seen.switches > 40)
     }
 
@@ -64,7 +64,7 @@ struct PreemptionTimerTests {
         return usage.ru_nivcsw
     }
 
-    @Test("each thread has one of its own, the first of a process too")
+    @Test("every timer of a process works, including the first")
     func first() {
         // One of them may have the process' timer number 0.
         for _ in 0..<3 {
@@ -73,7 +73,7 @@ struct PreemptionTimerTests {
         }
     }
 
-    @Test("many short pieces of work ask the kernel for turns no more often than turns can come")
+    @Test("many short pieces of work set the timer no more often than it can expire")
     func short() {
         let pacer: PreemptionTimer = .init()
         let begin: Int64 = SystemClock.monotonic()
@@ -81,11 +81,11 @@ struct PreemptionTimerTests {
         for number: Int in 0..<20_000 { sum += pacer.working { number & 1 } }
         let passed: Int = .init(SystemClock.monotonic() - begin)
         #expect(sum == 10_000)
-        // Each turn that comes between two of them leaves the next one to set the timer anew, and one that comes in one sets it.
+        // An expiry between two pieces makes the next one set the timer again; an expiry within a piece sets it.
         #expect(pacer.sets <= 2 + 2 * passed / 200_000)
     }
 
-    @Test("a turn that comes when the work is over gives way to nobody")
+    @Test("a timer that expires after the end of the work does not yield")
     func over() {
         let pacer: PreemptionTimer = .init()
         pacer.working {}
@@ -95,7 +95,7 @@ struct PreemptionTimerTests {
         #expect(pacer.turns == turns)
     }
 
-    @Test("a wait for a file is not ended by it")
+    @Test("the timer does not interrupt a blocking read")
     func waits() throws {
         var ends: [Int32] = [-1, -1]
         try #require(pipe(&ends) == 0)
@@ -104,7 +104,7 @@ struct PreemptionTimerTests {
         let seen: Seen = .init()
         let (began, reader): (BlockingQueue<Bool>, OwnThread) = Self.reader(of: reading, seen)
         _ = began.takeAll()
-        // Many turns of the pacer.
+        // Many expiries of the timer.
         let end: Int64 = SystemClock.monotonic() + 10_000_000
         while SystemClock.monotonic() < end { OwnThread.yield() }
         #expect(write(writing, [7], 1) == 1)

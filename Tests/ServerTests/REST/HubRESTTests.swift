@@ -26,7 +26,7 @@ struct HubRESTTests {
             ChangeTerms(mergesObject: true, needsSource: true), wantsObject: false)
     }
 
-    @Test("an acknowledgement waits for the disk, and a change that is not published yet is not read")
+    @Test("an acknowledgement waits for the commit, and an unpublished change is not readable")
     func order() throws {
         let harness: HubHarness = try HubHarness()
         let socket: Peer = harness.client("s")
@@ -36,7 +36,7 @@ struct HubRESTTests {
         harness.call(Self.id(), try Self.call(try Self.edit("a", "c1", #"{"n":1}"#)))
         #expect(harness.answers(Self.id()).isEmpty, "nothing is acknowledged before the commit")
         let group = harness.decide()
-        // It is on disk now, and nobody has been told.
+        // It is on disk now and not published yet.
         harness.call(Self.id(2), try Self.call(.object(try EntityKey("a"), nil, ReadTerms())))
         #expect(harness.answers(Self.id(2)).map(\.status) == [404])
         harness.publish(group)
@@ -47,7 +47,7 @@ struct HubRESTTests {
         #expect(harness.answers(Self.id(3)).map(\.status) == [200])
     }
 
-    @Test("of a change that is on disk but not published, the version before it is read")
+    @Test("while a committed change is not published, a reader gets the version before it")
     func versionBefore() throws {
         let harness: HubHarness = try HubHarness()
         let socket: Peer = harness.client("s")
@@ -63,7 +63,7 @@ struct HubRESTTests {
         #expect(harness.answers(Self.id(3)).map(\.status) == [404])
     }
 
-    @Test("a store that fails is told as 503, and the next request is served")
+    @Test("a store failure is answered with 503, and the next request is served")
     func failures() throws {
         let harness: HubHarness = try HubHarness()
         harness.call(Self.id(), try Self.call(try Self.edit("a", "c1", "{}")))
@@ -81,7 +81,7 @@ struct HubRESTTests {
         #expect(harness.answers(Self.id()).map(\.status) == [200])
     }
 
-    @Test("an answer to a request that is over is not taken for one to the next on the same connection")
+    @Test("a late answer to an ended request is not used for the next request on the same connection")
     func stale() throws {
         let harness: HubHarness = try HubHarness()
         harness.holdsReads = true
@@ -97,7 +97,7 @@ struct HubRESTTests {
         #expect(harness.hub.readCount == 0 && harness.hub.connectionCount == 0 && harness.hub.calls == 0)
     }
 
-    @Test("a long poll ends with its time, with its client and with the server, and leaves nothing behind")
+    @Test("a long poll ends with its time, with its client and with the server, and leaves no state behind")
     func polls() throws {
         var limits: ServerLimits = .init()
         limits.changesWait = .seconds(30)
@@ -120,7 +120,7 @@ struct HubRESTTests {
                 && harness.hub.tickMilliseconds == nil)
     }
 
-    @Test("a user with too much under way is asked to wait, and others are served")
+    @Test("a user with too many changes in progress gets 503, and other users are served")
     func crowd() throws {
         var limits: ServerLimits = .init()
         limits.changesPerUserMax = 1
@@ -137,7 +137,7 @@ struct HubRESTTests {
         #expect(harness.answers(Self.id()).map(\.status) == [200] && harness.answers(third).map(\.status) == [200])
     }
 
-    @Test("too many failed tokens of a partner's app are 429 with the seconds to wait, no error of the server")
+    @Test("too many failed tokens of a partner's app give 429 with the seconds to wait, not a server error")
     func attempts() throws {
         let harness: HubHarness = try HubHarness()
         harness.hub.knowsPartners = true
@@ -149,7 +149,7 @@ struct HubRESTTests {
         #expect(harness.metrics.limitHits.value(.attempts) == 1)
     }
 
-    @Test("a user with too many buckets gets no other, and is told so")
+    @Test("a user with too many buckets gets 403 for another bucket")
     func buckets() throws {
         var limits: ServerLimits = .init()
         limits.bucketsPerUserMax = 1

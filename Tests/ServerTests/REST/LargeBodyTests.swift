@@ -5,8 +5,8 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Bodies of requests so large that a reader's thread reads them, as it does with changes of sockets.
-@Suite("Large bodies of requests")
+/// Request bodies so large that a reader thread parses them, as it does with large changes of sockets.
+@Suite("Large request bodies")
 struct LargeBodyTests {
     private static let text: String = .init(repeating: "x", count: Hub.largeFrom)
     private static let id: ConnectionID = .init(slot: 1_000, serial: 1)
@@ -33,7 +33,9 @@ struct LargeBodyTests {
         "[" + bodies.map { String($0.dropFirst(4)) }.joined(separator: ",") + "]"
     }
 
-    @Test("a body of 64 KiB is not read where it came in, one byte less is", arguments: [true, false])
+    @Test(
+        "a body of 64 KiB is left to a reader thread, a body of one byte less is parsed at once",
+        arguments: [true, false])
     func border(isLarge: Bool) throws {
         let object: String = #"{"t":""}"#
         let text: String = String(Self.text.dropLast(object.utf8.count + (isLarge ? 0 : 1)))
@@ -41,7 +43,7 @@ struct LargeBodyTests {
         if case .unread = call.operation { #expect(isLarge) } else { #expect(!isLarge) }
     }
 
-    @Test("an object and changes go to a reader once their user is known, and only then; then they are applied")
+    @Test("a large object or change list goes to a reader only after its user is known, and is then applied")
     func handedOver() throws {
         for (line, body): (String, String) in [
             ("POST /1/app/notes/i/a?ccid=c1", #"{"t":"\#(Self.text)"}"#),
@@ -67,7 +69,7 @@ struct LargeBodyTests {
         }
     }
 
-    @Test("whose token is unknown has nothing of a large body read")
+    @Test("a large body with an unknown token is answered with 401 and never parsed")
     func strangers() throws {
         let harness: HubHarness = try HubHarness()
         harness.holdsReads = true
@@ -77,7 +79,7 @@ struct LargeBodyTests {
         #expect(harness.answers(Self.id).map(\.status) == [401])
     }
 
-    @Test("a large body that cannot be used is answered as a small one is")
+    @Test("an invalid large body is answered with 400 invalid_json, like a small one")
     func bad() throws {
         for (line, body): (String, String) in [
             ("POST /1/app/notes/i/a", "[\"\(Self.text)\"]"), ("POST /1/app/notes/i/a", "{\"t\":\"\(Self.text)"),
@@ -93,12 +95,12 @@ struct LargeBodyTests {
         }
     }
 
-    @Test("who goes away meanwhile leaves nothing behind, and nothing is changed")
+    @Test("a client that disconnects during the parsing leaves no state behind and changes nothing")
     func closed() throws {
         let harness: HubHarness = try HubHarness()
         harness.holdsReads = true
         harness.call(Self.id, try Self.read("POST /1/app/notes/i/a", #"{"t":"\#(Self.text)"}"#))
-        // Whose token, which bucket.
+        // The token's user, then the bucket.
         for _ in 0..<2 { harness.answerRead() }
         harness.close(Self.id)
         #expect(harness.hub.bytesBeingRead > 0)
@@ -107,7 +109,7 @@ struct LargeBodyTests {
         #expect(harness.requests.isEmpty && harness.hub.feeds.isEmpty)
     }
 
-    @Test("above the bound of changes under way a large body is told to come again, and is not read")
+    @Test("above the bound of changes in progress a large body is answered with 503 and not parsed")
     func bounded() throws {
         var limits: ServerLimits = .init()
         limits.changeBytesQueuedMax = Hub.largeFrom

@@ -44,7 +44,7 @@ struct RESTHandlerTests {
     }
 
     @Test(
-        "paths of the data API are its own, others are left to others",
+        "the handler owns the paths of the data API and no others",
         arguments: [
             ("/1/app/notes/index", true), ("/1/app/notes/i/a", true), ("/1/app/buckets", true),
             ("/1/app/user/", true), ("/1/app/notes/anything", true), ("/1/app/authorize/", false),
@@ -55,7 +55,7 @@ struct RESTHandlerTests {
         #expect(RESTHandler.owns(path[...]) == isOurs)
     }
 
-    @Test("an object is asked for by key, by version, and unless it is known")
+    @Test("an object is requested by key, by version and with If-None-Match")
     func objects() throws {
         let call: RESTCall = try Self.call("GET /1/APP/notes/i/a%40b.c?clientid=x+y%2B")
         #expect(call.app.text == "app" && call.bucket?.text == "notes" && call.token == "t0ken")
@@ -71,14 +71,14 @@ struct RESTHandlerTests {
         guard case .object(let raw, _, _) = try Self.call("GET /1/app/notes/i/100%").operation else {
             throw Unexpected()
         }
-        #expect(raw.text == "100%", "a percent sign that is no escape stands for itself")
+        #expect(raw.text == "100%", "a percent sign without an escape is literal")
         guard case .object(let once, _, _) = try Self.call("GET /1/app/notes/i/a%2541").operation else {
             throw Unexpected()
         }
         #expect(once.text == "a%41", "decoded once")
     }
 
-    @Test("of a repeated parameter the last counts; a page's limit has its bounds")
+    @Test("the last of repeated parameters counts, and a page has at most 1,000 entries")
     func index() throws {
         guard
             case .index(let request) = try Self.call("GET /1/app/notes/index?mark=m1&limit=7&data=1&mark=m2&since=s")
@@ -115,7 +115,7 @@ struct RESTHandlerTests {
         #expect(removal.operation == .remove && removal.sv == 2 && removing.condition == .version(2))
     }
 
-    @Test("several changes come as one array or alone; EMPTY is one of them")
+    @Test("changes come as one array or alone, and EMPTY is one of them")
     func submissions() throws {
         let body: String =
             #"[{"id":"a","o":"-","ccid":"1"},{"id":"notes","o":"EMPTY","ccid":"2"},{"id":7}]"#
@@ -131,7 +131,7 @@ struct RESTHandlerTests {
     }
 
     @Test(
-        "what is wrong is told as JSON with its code",
+        "an error is answered as JSON with its code",
         arguments: [
             ("GET /1/app/notes/nothing", 404, "no_such_path"), ("GET /1/app/notes/i/a/v", 404, "no_such_path"),
             ("PUT /1/app/notes/i/a", 405, "method_not_allowed"), ("POST /1/app/notes/index", 405, "method_not_allowed"),
@@ -151,7 +151,7 @@ struct RESTHandlerTests {
         #expect(told.status == status && told.code == code)
     }
 
-    @Test("bodies and conditions that cannot be used are refused")
+    @Test("invalid bodies and conditions are refused with their code")
     func bodies() throws {
         for body: String in ["[]", "1", "{", "\"x\"", "{\"a\":1,}", "null"] {
             #expect(Self.refusal(try Self.request("POST /1/app/notes/i/a", body: body))?.code == "invalid_json")
@@ -164,7 +164,7 @@ struct RESTHandlerTests {
         }
     }
 
-    @Test("a token is there once and looks like one")
+    @Test("a missing, repeated, malformed or overlong token is answered with 401")
     func tokens() throws {
         #expect(Self.refusal(try Self.request("GET /1/app/user", token: nil))?.status == 401)
         #expect(Self.refusal(try Self.request("GET /1/app/user", token: "a b"))?.status == 401)
@@ -174,7 +174,7 @@ struct RESTHandlerTests {
         #expect(Self.refusal(try Self.request("GET /1/app/user", token: long))?.status == 401)
     }
 
-    @Test("no page may use the API unless its origin is listed; then it may, and nothing carries credentials")
+    @Test("only pages of listed origins may use the API, and no answer allows credentials")
     func cors() throws {
         let ask: [String] = ["Origin: https://a.example", "Access-Control-Request-Method: POST"]
         func preflight(_ origins: String, _ fields: [String]) throws -> HTTPResponse {
@@ -217,5 +217,5 @@ struct RESTHandlerTests {
     }
 }
 
-/// A request was not read as the test says.
+/// A request was not read as the test expects.
 struct Unexpected: Error {}

@@ -226,7 +226,7 @@ struct ChangeFlowTests {
     }
 
     @Test("a refusal on a channel in an index scan waits for the changes that the scan holds back")
-    func refusalDuringWalk() throws {
+    func refusalDuringScan() throws {
         let harness: HubHarness = try HubHarness()
         let bob: Peer = harness.client("bob")
         let ann: Peer = harness.client("ann", library: "ios")

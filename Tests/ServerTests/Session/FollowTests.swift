@@ -98,7 +98,7 @@ struct FollowTests {
     }
 
     @Test("changes during an index scan are delivered after the last page")
-    func heldDuringWalk() throws {
+    func heldDuringScan() throws {
         let harness: HubHarness = try HubHarness()
         let writer: Peer = harness.client("w")
         for number: Int in 1...4 { writer.send(edit("k\(number)", "x\(number)", to: "a")) }
@@ -147,7 +147,7 @@ struct FollowTests {
     }
 
     @Test("a scan that is idle for a minute, or whose client sends a change, gets the changes that were held back")
-    func walkEnds() throws {
+    func scanEnds() throws {
         for writes: Bool in [true, false] {
             let harness: HubHarness = try HubHarness()
             let writer: Peer = harness.client("w")
@@ -163,13 +163,13 @@ struct FollowTests {
     }
 
     @Test("a channel that scans the index again and again is watched once")
-    func walkersAreListedOnce() throws {
+    func scanningChannelsAreListedOnce() throws {
         let harness: HubHarness = try HubHarness()
         let reader: Peer = harness.client("r")
         for _ in 0..<100 { _ = reader.ask("0:i::::10") }
-        #expect(harness.hub.walkers.count == 1)
+        #expect(harness.hub.scanningChannels.count == 1)
         harness.pass(seconds: 2)
-        #expect(harness.hub.walkers.isEmpty)
+        #expect(harness.hub.scanningChannels.isEmpty)
         #expect(harness.hub.tickMilliseconds == nil)
     }
 
@@ -218,7 +218,7 @@ private final class FollowRun {
         /// Where the follower began: it knows changes up to here from its index or its cv.
         var start: GlobalID = 0
         var mark: String?
-        var isWalking: Bool = false
+        var isScanning: Bool = false
     }
 
     init(seed: UInt64) throws {
@@ -263,11 +263,11 @@ private final class FollowRun {
     private func follow(_ place: Int) throws {
         followers[place].heard = []
         if Bool.random(using: &random) {
-            followers[place].isWalking = true
+            followers[place].isScanning = true
             followers[place].start = -1
             followers[place].peer.send("0:i::::2")
         } else {
-            followers[place].isWalking = false
+            followers[place].isScanning = false
             followers[place].start = 0
             followers[place].peer.send("0:cv:\(try harness.cv(0))")
         }

@@ -99,7 +99,7 @@ struct ReadTests {
     }
 
     @Test("an index scan shows one moment: its current stays the same and later changes do not show")
-    func frozenWalk() throws {
+    func frozenScan() throws {
         let harness: HubHarness = try filled("one", "two", "three")
         let reader: Peer = harness.client("reader")
         let writer: Peer = harness.client("writer")

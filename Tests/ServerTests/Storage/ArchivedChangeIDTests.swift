@@ -5,8 +5,8 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// The part of a bucket's ccids that is looked up instead of held.
-@Suite("Settled ccids") struct ArchivedChangeIDTests {
+/// The part of a bucket's ccids that is looked up in the store instead of held in memory.
+@Suite("Archived ccids") struct ArchivedChangeIDTests {
     private func settings(perBlock: Int = 20, runs: Int = 4) -> RetentionSettings {
         var settings: RetentionSettings = .init()
         (settings.changeIDsPerBlock, settings.changeIDsLooseMin) = (perBlock, perBlock)
@@ -22,13 +22,13 @@ import ThicketTestSupport
         driver.now += 10_000
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
             batches.append(batch)
-            try #require(batches.count < 10_000, "the keeper never ends")
+            try #require(batches.count < 10_000, "maintenance never ends")
             _ = try driver.writer.apply(batch)
         }
         return batches
     }
 
-    @Test("however long a bucket's log is, what its owner reads is a short tail, and every ccid is known")
+    @Test("however long its log is, a bucket reads a short tail of ccids and knows every ccid")
     func shortTail() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -40,7 +40,7 @@ import ThicketTestSupport
             for batch: MaintenanceBatch in try keep(maintenance, driver) {
                 for merge: MaintenanceBatch.ChangeIDMerge in batch.changeIDMerges {
                     let bytes: Int = merge.blocks.reduce(0) { $0 + $1.block.count }
-                    // Half of it old, up to the end of a block, and what four runs of 20 add.
+                    // Half of the bytes are old, up to the end of a block; four runs of 20 add the rest.
                     #expect(bytes <= 2_100)
                 }
             }
@@ -58,7 +58,7 @@ import ThicketTestSupport
         #expect(try database.integer("SELECT count(*) FROM idrun") ?? 99 < 8)
     }
 
-    @Test("a merge that is broken off anywhere loses no ccid, and the next one finishes", arguments: 0..<6)
+    @Test("a merge that is interrupted anywhere loses no ccid, and the next one finishes", arguments: 0..<6)
     func brokenMerge(_ stop: Int) throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -82,7 +82,7 @@ import ThicketTestSupport
         #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
     }
 
-    @Test("blocks whose changes were all cut from the log go with them, and their ccids stay known")
+    @Test("blocks whose changes were all cut from the log are removed, and their ccids stay known")
     func cutRuns() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -126,7 +126,7 @@ import ThicketTestSupport
         #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
     }
 
-    @Test("the check finds a settled ccid that is missing")
+    @Test("the check finds a missing archived ccid")
     func missing() throws {
         let folder: StoreFolder = .init()
         do {
@@ -140,7 +140,7 @@ import ThicketTestSupport
         #expect(found.findings == ["bucket 1, its ccids: 20 changes are not found by their ccid"])
     }
 
-    @Test("a store of the version before settles what it has")
+    @Test("a store of schema version 1 archives the ccids that it has")
     func migrated() throws {
         let folder: StoreFolder = .init()
         var log: Set<GlobalID> = []
@@ -177,7 +177,7 @@ import ThicketTestSupport
         #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
     }
 
-    @Test("names of clients that no change names any more are forgotten, a few at a time, and may come again")
+    @Test("client names that no change uses are removed, a few at a time, and may come again")
     func clientNames() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -197,7 +197,7 @@ import ThicketTestSupport
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
             #expect(batch.unusedClients?.rows.count ?? 0 <= 8)
             if batch.unusedClients != nil, !comesBack {
-                // Between the look and the writing, one of them writes again.
+                // Between the scan and the write, one of these clients writes again.
                 try driver.put(try EntityKey("k"), ["n": "again"], in: id, client: "c-3")
                 try driver.commit()
                 comesBack = true

@@ -5,7 +5,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Modes of buckets in the file: how they are set, what `check` makes of them, what a restore and an upgrade leave.
+/// Modes of buckets in the file: how they are set and checked, and what a restore and an upgrade keep.
 @Suite("Modes of buckets in the store")
 struct BucketModeTests {
     private let folder: StoreFolder = .init()
@@ -21,7 +21,7 @@ struct BucketModeTests {
 
     private func findings() throws -> [String] { try StoreCheck.run(path, settings: .testing).findings }
 
-    @Test("set for a name it holds for all users, all or none, and never while objects are in the way")
+    @Test("a mode set for a name applies to all users' buckets or to none, and never to a bucket with objects")
     func setting() throws {
         let shard: TestShard = try .init(store: try open())
         let (admin, app, name) = (try admin(shard), shard.bucket.app, shard.bucket.name)
@@ -34,7 +34,7 @@ struct BucketModeTests {
         #expect(try admin.modes(of: name, in: app) == .init(ofNew: .open, open: 2, sealed: 0))
         try shard.group([try shard.submission("k", .remove, bucket: bob)])
         #expect(try admin.setMode(.sealed, of: name, in: app) == 2)
-        #expect(try admin.setMode(.sealed, of: name, in: app) == 0, "once more changes nothing")
+        #expect(try admin.setMode(.sealed, of: name, in: app) == 0, "setting it again changes nothing")
         #expect(try admin.modes(of: name, in: app) == .init(ofNew: .sealed, open: 0, sealed: 2))
         #expect(try shard.create().version == 1)
         #expect(throws: StoreAdminError.bucketsInUse(name, users: 1)) { try admin.setMode(.open, of: name, in: app) }
@@ -47,7 +47,7 @@ struct BucketModeTests {
     }
 
     @Test(
-        "the check finds what does not belong into a sealed bucket",
+        "the check finds invalid rows of a sealed bucket",
         arguments: [
             ("UPDATE ent SET born = NULL", "no valid creation version"),
             ("UPDATE ent SET born = 2", "no valid creation version"),
@@ -69,7 +69,7 @@ struct BucketModeTests {
         #expect(!found.isEmpty && found.joined().contains(word), "\(found)")
     }
 
-    @Test("an open bucket with objects that somebody turns by hand is found")
+    @Test("the check finds an open bucket with objects that was turned into a sealed one by hand")
     func turned() throws {
         do {
             let shard: TestShard = try .init(store: try open())
@@ -81,7 +81,7 @@ struct BucketModeTests {
         #expect(try shard.send("k", sv: 1, v: ["t": ["o": "r", "v": "more"]]) == .error(400))
     }
 
-    @Test("backup and restore keep the mode; what a device knew from before is no version of the object any more")
+    @Test("backup and restore keep the mode, and versions from before the restore are refused with 405")
     func restored() throws {
         let copy: String = folder.path("copy.db")
         do {
@@ -102,7 +102,7 @@ struct BucketModeTests {
         #expect(try shard.sealed()?.tail == [2, 1])
     }
 
-    @Test("retention cuts the log of a sealed bucket and leaves its order: late operations are taken all the same")
+    @Test("retention cuts the log of a sealed bucket and keeps its order; late operations are still accepted")
     func cut() throws {
         let store: SQLiteStore = try open()
         let shard: TestShard = try .init(.cold, store: store)
@@ -115,13 +115,13 @@ struct BucketModeTests {
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: 1 << 40) { _ = try shard.core.apply(batch) }
         #expect(try shard.log().count == 10)
         #expect(try shard.insert(61, sv: 1).version == 62)
-        #expect(try shard.compact(30, over: [0], removing: 30..<60, sv: 40) == .error(405), "too old to be carried")
+        #expect(try shard.compact(30, over: [0], removing: 30..<60, sv: 40) == .error(405), "too old to be rebased")
         #expect(try shard.compact(30, over: [0], removing: 31..<61, sv: 62).version == 63)
         #expect(try shard.sealed()?.tail == Array((31...61).reversed()))
         #expect(try findings() == [])
     }
 
-    @Test("a file of the version before has open buckets, and they go on as they were")
+    @Test("a file of schema version 8 has open buckets, which work as before")
     func migrated() throws {
         do {
             let old: Database = try .init(path: path)
@@ -145,7 +145,7 @@ struct BucketModeTests {
         #expect(try findings() == [])
     }
 
-    @Test("a user whose account ends leaves no mode behind")
+    @Test("an erased user leaves no mode behind")
     func erased() throws {
         let store: SQLiteStore = try open()
         let shard: TestShard = try .init(store: store)
@@ -156,6 +156,6 @@ struct BucketModeTests {
         let maintenance: any StoreMaintenance = try store.makeMaintenance(.init())
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: 1 << 40) { _ = try shard.core.apply(batch) }
         #expect(try store.makeReader().bucket(shard.bucket) == nil)
-        #expect(shard.seal() == .unknown, "nobody seals a bucket for a user who is gone")
+        #expect(shard.seal() == .unknown, "no bucket of an erased user is sealed")
     }
 }

@@ -6,7 +6,7 @@ import ThicketProtocol
 @Suite("Options of buckets")
 struct BucketOptionsTests {
     @Test(
-        "of an object whose bucket asks for fewer versions, fewer stay readable once the log is cut",
+        "once the log is cut, a bucket with a smaller version_max keeps fewer versions readable",
         arguments: StoreKind.allCases)
     func versions(kind: StoreKind) throws {
         let folder: StoreFolder = .init()
@@ -40,7 +40,7 @@ struct BucketOptionsTests {
     }
 
     @Test(
-        "changes of all users' buckets of one name come in the order of the log, in pages",
+        "changes of all users' buckets of one name are read in the order of the log, in pages",
         arguments: StoreKind.allCases)
     func all(kind: StoreKind) throws {
         let folder: StoreFolder = .init()

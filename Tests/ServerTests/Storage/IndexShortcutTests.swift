@@ -6,9 +6,9 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Index pages that are made from what is known of the bucket: the same as those made from the file alone.
-@Suite("Index pages from what is known") struct IndexShortcutTests {
-    /// Bodies of pages that were made before, as the cache of pages gives them.
+/// Index pages made with cached state of the bucket: the same as those made from the file alone.
+@Suite("Index pages from cached state") struct IndexShortcutTests {
+    /// Bodies of earlier pages, as the cache of pages returns them.
     private final class Remembered: BodyCache {
         var bodies: [GlobalID: [UInt8]] = [:]
         private(set) var given: Int = 0
@@ -18,7 +18,7 @@ import ThicketTestSupport
         }
     }
 
-    private func walk(
+    private func scan(
         _ reader: any StoreReader, _ query: IndexQuery, known: Remembered? = nil
     ) throws -> [IndexEntry] {
         var query: IndexQuery = query
@@ -35,7 +35,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "a walk brought forward, with bodies of the walk before, lists what a look at all objects lists",
+        "an index scan updated from the one before, with cached bodies, lists the same as a scan of all objects",
         arguments: [91, 92, 93] as [UInt64])
     func forward(_ seed: UInt64) throws {
         let folder: StoreFolder = .init()
@@ -45,7 +45,7 @@ import ThicketTestSupport
         let reader: any StoreReader = try store.makeReader()
         let known: Remembered = .init()
         for round: Int in 0..<25 {
-            // Now and then so much that all is looked at again.
+            // Now and then so many changes that all objects are scanned again.
             let count: Int = round % 9 == 8 ? 400 : round % 4 * 9 + 1
             try driver.run(count, in: [id], keys: 40)
             try driver.run(count, in: [id, try StoreDriver.id("b")], keys: 40)
@@ -53,10 +53,10 @@ import ThicketTestSupport
             let row: BucketRow = try #require(driver.buckets[id]).record.row
             for current: GlobalID in [head, max(head - 5, 1)] {
                 let query: IndexQuery = .init(bucket: row, current: current, limit: 7, withData: true)
-                let mine: [IndexEntry] = try walk(reader, query, known: known)
-                // A store of its own knows nothing yet.
+                let mine: [IndexEntry] = try scan(reader, query, known: known)
+                // A separate store has no cache yet.
                 let fresh: SQLiteStore = try .init(path: store.path, settings: .testing)
-                #expect(mine == (try walk(try fresh.makeReader(), query)))
+                #expect(mine == (try scan(try fresh.makeReader(), query)))
                 #expect(mine.map(\.version) == driver.listing(id, at: current).map(\.1.number))
                 let glance: IndexQuery = .init(bucket: row, current: current, limit: 1)
                 let newest: IndexSlice = try #require(try fresh.makeReader().indexPage(glance))
@@ -67,7 +67,7 @@ import ThicketTestSupport
         #expect(known.given > 300)
     }
 
-    @Test("where a bucket stands is told without a look at all of its objects")
+    @Test("the newest object of a bucket is found without a scan of all objects")
     func glance() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -80,7 +80,7 @@ import ThicketTestSupport
         #expect(slice?.total == 0 && slice?.entries.count == 1 && slice?.next == slice?.entries.first?.gid)
     }
 
-    @Test("a page made from kept pages has the same bytes as one made from the store")
+    @Test("a page made from cached pages has the same bytes as one made from the store")
     func pages() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)

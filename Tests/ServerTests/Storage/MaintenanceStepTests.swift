@@ -7,8 +7,8 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// What one piece of background work may hold the thread for that decides changes, counted in rows and bytes.
-@Suite("Steps of background work") struct MaintenanceStepTests {
+/// How long one step of maintenance may hold the shard's thread, counted in rows and bytes.
+@Suite("Steps of maintenance") struct MaintenanceStepTests {
     private func tiny() -> RetentionSettings {
         var settings: RetentionSettings = .init()
         (settings.logAgeMin, settings.logChangesMin) = (1_000, 60)
@@ -21,19 +21,19 @@ import ThicketTestSupport
         return settings
     }
 
-    /// Rows and their ccids, and the versions of the one object that is always taken.
+    /// Rows and their ccids, and the versions of one object, which is always included.
     private func rowsMax(_ settings: RetentionSettings) -> Int {
         2 * settings.rowsPerBatch + 2 * Int(settings.versionsNewest + settings.versionsSparse)
     }
 
-    /// A merge reads half a batch of blocks and all of its runs, and writes what it read; a body is always taken.
+    /// A merge reads half a batch of blocks and all of its runs, and writes what it read; one body is always included.
     private func bytesMax(_ settings: RetentionSettings) -> Int {
         let runs: Int = settings.changeIDRunsMax * settings.changeIDsPerBlock * ChangeIDBlock.entryBytes
         let block: Int = settings.changeIDsPerBlock * ChangeIDBlock.entryBytes
         return max(2 * (settings.bytesPerBatch / 2 + block + runs), 2 * settings.bytesPerBatch + settings.segmentBytes)
     }
 
-    @Test("each step is as small after a long time without any as after a short one", arguments: [81, 82] as [UInt64])
+    @Test("each step of maintenance is as small after many changes as after few", arguments: [81, 82] as [UInt64])
     func steps(_ seed: UInt64) throws {
         let settings: RetentionSettings = tiny()
         let folder: StoreFolder = .init()
@@ -50,7 +50,7 @@ import ThicketTestSupport
             var steps: Int = 0
             while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
                 steps += 1
-                try #require(steps < 10_000, "the keeper never ends")
+                try #require(steps < 10_000, "maintenance never ends")
                 #expect(batch.rowCount <= rowsMax(settings), "\(batch.rowCount) rows in one step")
                 #expect(batch.byteCount <= bytesMax(settings), "\(batch.byteCount) bytes in one step")
                 let database: Database = try .init(path: store.path)
@@ -60,7 +60,7 @@ import ThicketTestSupport
                         driver.buckets[id]?.record.floor = move.floor
                     }
                 }
-                // What is counted is what happens: no range is removed that nobody has counted.
+                // The counted rows are the removed rows: no uncounted range is removed.
                 #expect(before - (try rows(database)) <= Int64(batch.rowCount))
                 #expect(
                     try database.integer("SELECT max(n) FROM (SELECT count(*) AS n FROM idrun GROUP BY b)") ?? 0
@@ -88,7 +88,7 @@ import ThicketTestSupport
             """) ?? 0
     }
 
-    @Test("a piece of a merge that the disk refused is not followed by one that removes what it was to keep")
+    @Test("a merge step that the disk refuses is reported to maintenance as failed")
     func refusedPiece() throws {
         let folder: StoreFolder = .init()
         let disk: FaultVFS = .init(name: "merge-refused")
@@ -116,7 +116,7 @@ import ThicketTestSupport
         }
         disk.fail(FaultRule(.write, .full, times: 1, suffix: "-wal"))
         shard.maintain(try #require(batch)) { answers.add($0) }
-        #expect(answers.takeAll() == [false], "the keeper is told, and plans anew")
+        #expect(answers.takeAll() == [false], "maintenance is notified and plans again")
         shard.finish()
     }
 }

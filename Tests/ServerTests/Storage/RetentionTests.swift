@@ -27,14 +27,14 @@ import ThicketTestSupport
         return settings
     }
 
-    /// Applies all that the keeper plans, and holds it to its bounds.
+    /// Applies every planned batch and checks its bounds.
     private func keep(_ maintenance: any StoreMaintenance, _ driver: StoreDriver, _ settings: RetentionSettings) throws
         -> Int
     {
         var batches: Int = 0
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
             batches += 1
-            try #require(batches < 10_000, "the keeper never ends")
+            try #require(batches < 10_000, "maintenance never ends")
             for cut: MaintenanceBatch.Cut in batch.cuts { #expect(cut.rows.count <= settings.rowsPerBatch) }
             for move: BucketMove in try driver.writer.apply(batch) {
                 for (id, bucket) in driver.buckets where bucket.record.row == move.bucket {
@@ -47,7 +47,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "no object, no readable version, no listed state, no rebase and no ccid is lost by it",
+        "retention loses no object, no readable version, no listed state, no rebase and no ccid",
         arguments: StoreKind.allCases, [31, 32, 33] as [UInt64])
     func nothingLost(_ kind: StoreKind, _ seed: UInt64) throws {
         let folder: StoreFolder = .init()
@@ -84,7 +84,7 @@ import ThicketTestSupport
         #expect(bucket.log.count - cut.count >= min(settings.logChangesMin, bucket.log.count))
         #expect(cut.allSatisfy { $0.timestamp <= driver.now - settings.logAgeMin })
         try auditObjects(bucket, record, reader, settings)
-        try auditWalks(bucket, id, driver, reader)
+        try auditScans(bucket, id, driver, reader)
         let page: ChangePage = try #require(
             try reader.changes(in: record.row, after: record.floor, upTo: record.head, limit: 10_000, byteLimit: .max))
         #expect(page.changes == bucket.log.filter { $0.gid > record.floor })
@@ -113,7 +113,7 @@ import ThicketTestSupport
                 } else if let body: [UInt8] {
                     #expect(try parse(body) == version.body)
                 }
-                // A version that stood at the floor or came later can still be built upon.
+                // A version that was current at the floor or came later can still be rebased from.
                 let endsAt: GlobalID = place + 1 == object.versions.count ? .max : object.versions[place + 1].gid
                 let stoodAtFloor: Bool = version.gid > record.floor || endsAt > record.floor
                 guard place % 5 == 0 || (version.gid <= record.floor && stoodAtFloor) else { continue }
@@ -129,7 +129,7 @@ import ThicketTestSupport
         }
     }
 
-    private func auditWalks(
+    private func auditScans(
         _ bucket: StoreDriver.Bucket, _ id: BucketID, _ driver: StoreDriver, _ reader: any StoreReader
     ) throws {
         let later: [GlobalID] = bucket.log.map(\.gid).filter { $0 > bucket.record.floor }
@@ -144,7 +144,7 @@ import ThicketTestSupport
         }
     }
 
-    @Test("hashes of ccids are forgotten when their time has come, and only then", arguments: StoreKind.allCases)
+    @Test("hashes of ccids are removed when they expire, and not before", arguments: StoreKind.allCases)
     func forgetting(_ kind: StoreKind) throws {
         let folder: StoreFolder = .init()
         let store: any Store = try kind.make(folder)
@@ -162,7 +162,7 @@ import ThicketTestSupport
         #expect(try driver.knownChanges(in: record).count == settings.logChangesMin)
     }
 
-    @Test("an object whose deletion was cut from the log goes on from its version", arguments: StoreKind.allCases)
+    @Test("an object whose deletion was cut from the log continues from its version", arguments: StoreKind.allCases)
     func deletedLongAgo(_ kind: StoreKind) throws {
         let folder: StoreFolder = .init()
         let store: any Store = try kind.make(folder)
@@ -187,7 +187,7 @@ import ThicketTestSupport
         #expect(try driver.writer.body(of: key, version: 3, in: row, upTo: .max).map(parse) == ["b": 2])
     }
 
-    @Test("a batch planned before another cut is passed over", arguments: StoreKind.allCases)
+    @Test("a batch planned before another cut is skipped", arguments: StoreKind.allCases)
     func staleBatch(_ kind: StoreKind) throws {
         let folder: StoreFolder = .init()
         let store: any Store = try kind.make(folder)
@@ -209,7 +209,7 @@ import ThicketTestSupport
         #expect(try driver.writer.apply(batches[1]).isEmpty)
     }
 
-    @Test("segments give every body of a cold index, and follow what changes")
+    @Test("segments return correct bodies for a cold index and follow changes")
     func segments() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -224,7 +224,7 @@ import ThicketTestSupport
             built += try keep(maintenance, driver, settings)
             let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
             let reader: SQLiteReader = try store.makeSQLiteReader()
-            try auditWalks(bucket, id, driver, reader)
+            try auditScans(bucket, id, driver, reader)
             var held: Int = 0
             for (_, version) in driver.listing(id, at: bucket.record.head) {
                 guard let body: [UInt8] = try reader.segmentBody(version.gid, bucket.record.row) else { continue }
@@ -240,7 +240,7 @@ import ThicketTestSupport
         #expect((10...60).contains(found.segments))
     }
 
-    @Test("a reader that has seen a segment finds what took its place as well as one that has seen none")
+    @Test("a reader that has seen a segment finds its replacement as a fresh reader does")
     func segmentsAnew() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -253,7 +253,7 @@ import ThicketTestSupport
             try driver.run(round == 0 ? 300 : 30, in: [id], keys: 90)
             driver.now += 3_000
             _ = try keep(maintenance, driver, settings)
-            // Remembers nothing of what the others have read.
+            // Without a cache of what the other readers have read.
             let stranger: SQLiteStore = try .init(path: store.path, settings: .testing)
             let fresh: SQLiteReader = try stranger.makeSQLiteReader()
             let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
@@ -264,7 +264,7 @@ import ThicketTestSupport
         }
     }
 
-    @Test("what one reader has read of a segment no other reads again")
+    @Test("a segment that one reader has read is not read again by another")
     func segmentsShared() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -287,7 +287,7 @@ import ThicketTestSupport
         #expect(try bodies(SQLiteStore(path: store.path, settings: .testing)).isEmpty)
     }
 
-    @Test("which versions stay readable: the newest 60, then 100 more whose number is 1 modulo 10")
+    @Test("the newest 60 versions stay readable, and 100 older ones whose number is 1 modulo 10")
     func versionRule() {
         let settings: RetentionSettings = .init()
         let kept: [Int64] = (1...5_000).filter { settings.keeps($0, head: 5_000) }

@@ -6,7 +6,7 @@ import ThicketProtocol
 @Suite("Store administration") struct StoreAdminTests {
     private let now: Int64 = 1_700_000_000_000
 
-    @Test("apps and tokens made beside an open server are seen by its readers at once")
+    @Test("apps and tokens created beside an open server are visible to its readers at once")
     func seenAtOnce() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -26,7 +26,7 @@ import ThicketProtocol
         #expect(try reader.grant(tokenHash: StoreAdmin.hash(ofToken: token)) == nil)
     }
 
-    @Test("the file holds no token")
+    @Test("the files hold no token in clear")
     func onlyHashes() throws {
         let folder: StoreFolder = .init()
         let admin: StoreAdmin = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -39,7 +39,7 @@ import ThicketProtocol
         }
     }
 
-    @Test("only the owner may read the files")
+    @Test("the files of a store and of a backup have mode 0600")
     func privateFiles() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -50,7 +50,7 @@ import ThicketProtocol
         #expect(try writer.lastGlobalID() == 0)
     }
 
-    @Test("an import is taken whole or not at all, and may be repeated")
+    @Test("an import is applied whole or not at all, and may be repeated")
     func imports() throws {
         let folder: StoreFolder = .init()
         let admin: StoreAdmin = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -75,7 +75,7 @@ import ThicketProtocol
         for token: String in ["c", "d"] { #expect(try reader.grant(tokenHash: StoreAdmin.hash(ofToken: token)) == nil) }
     }
 
-    @Test("a file of another program is refused and left alone")
+    @Test("a file of another program is refused")
     func foreignFile() throws {
         let folder: StoreFolder = .init()
         try folder.run("CREATE TABLE t (a); INSERT INTO t VALUES (1)", in: "thicket.db")
@@ -101,7 +101,7 @@ import ThicketProtocol
         #expect(error?.kind == .newer)
     }
 
-    @Test("packed ccids come back as they were written")
+    @Test("packed ccids decode to the original text")
     func packedChangeIDs() throws {
         let texts: [(String, Int?)] = [
             ("0123456789abcdef0123456789abcdef", 16), ("01234567-89ab-cdef-0123-456789abcdef", 17),

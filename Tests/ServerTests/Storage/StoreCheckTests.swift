@@ -14,7 +14,7 @@ import ThicketProtocol
         return (store, driver)
     }
 
-    @Test("a store as the writer leaves it is clean")
+    @Test("the check finds nothing in a store as the writer leaves it")
     func clean() throws {
         let folder: StoreFolder = .init()
         let (store, driver): (SQLiteStore, StoreDriver) = try filled(folder)
@@ -25,7 +25,7 @@ import ThicketProtocol
     }
 
     @Test(
-        "whatever is broken is found",
+        "the check finds every kind of broken row",
         arguments: [
             "UPDATE bucket SET head = head - 1 WHERE id = 1",
             "UPDATE bucket SET head = head + 1000 WHERE id = 2",
@@ -58,7 +58,7 @@ import ThicketProtocol
         #expect(try !StoreCheck.run(folder.path("thicket.db"), settings: .testing).isClean)
     }
 
-    @Test("a backup taken between groups is one sound state, and its name is never written over")
+    @Test("a backup between groups is one sound state, and it never overwrites a file")
     func backup() throws {
         let folder: StoreFolder = .init()
         let (store, driver): (SQLiteStore, StoreDriver) = try filled(folder)
@@ -73,7 +73,7 @@ import ThicketProtocol
         #expect(try StoreCheck.run(store.path, settings: .testing).changes == 170)
     }
 
-    @Test("a restore raises the epoch and every version, and keeps what it replaces")
+    @Test("a restore raises the epoch and every version, and keeps the store that it replaces")
     func restore() throws {
         let folder: StoreFolder = .init()
         let copy: String = folder.path("copy.db")
@@ -114,7 +114,7 @@ import ThicketProtocol
         #expect(try SQLiteStore(path: path, settings: .testing).identity.epoch > report.epoch)
     }
 
-    @Test("restored twice without the store in between, versions and epochs do not meet")
+    @Test("repeated restores into empty folders give different versions and epochs")
     func restoredTwice() throws {
         let folder: StoreFolder = .init()
         let copy: String = folder.path("copy.db")
@@ -126,7 +126,7 @@ import ThicketProtocol
         for byte: UInt8 in [0x00, 0x01, 0xFF] {
             var settings: StoreSettings = .testing
             settings.random = { [UInt8](repeating: byte, count: $0) }
-            // Each time into a folder that has nothing.
+            // Each time into an empty folder.
             let empty: StoreFolder = .init()
             reports.append(try StoreRestore.run(from: copy, to: empty.path("thicket.db"), settings: settings))
         }
@@ -171,7 +171,9 @@ import ThicketProtocol
         #expect(outcomes == ["undone", "undone", "undone", "finished", "finished", "nothing to do"])
     }
 
-    @Test("a store whose log could not be moved into it is kept with its log", arguments: ["", ".replaced-1"])
+    @Test(
+        "an interrupted restore keeps the old store together with its write-ahead log",
+        arguments: ["", ".replaced-1"])
     func interruptedWithLog(_ oldName: String) throws {
         let folder: StoreFolder = .init()
         let copy: String = folder.path("copy.db")
@@ -181,7 +183,7 @@ import ThicketProtocol
         }
         let crash: StoreFolder = .init()
         try crash.write(try folder.bytes("copy.db"), to: "thicket.db.restored")
-        // Before the old store had its new name, and after it had it but its log had not.
+        // Before the old store was renamed, and after it was renamed but its log was not.
         try crash.write([1, 2, 3], to: "thicket.db" + oldName)
         try crash.write([4, 5], to: "thicket.db-wal")
         let interrupted: StoreRestore.Interrupted? = try StoreRestore.finishInterrupted(crash.path("thicket.db"))
@@ -191,7 +193,7 @@ import ThicketProtocol
         #expect(try crash.bytes("thicket.db.replaced-1-wal") == [4, 5])
     }
 
-    @Test("a backup whose folder cannot be synced leaves nothing behind, and the same name may be tried again")
+    @Test("a backup whose folder cannot be synced leaves no file, and the same name may be used again")
     func unsyncedFolder() throws {
         let folder: StoreFolder = .init()
         let (store, _): (SQLiteStore, StoreDriver) = try filled(folder)
@@ -204,7 +206,7 @@ import ThicketProtocol
         #expect(try StoreBackup.run(from: store.path, to: copy, settings: .testing).changes == 150)
     }
 
-    @Test("a backup that is broken is not put in place")
+    @Test("a broken backup is refused, and the store stays unchanged")
     func brokenBackup() throws {
         let folder: StoreFolder = .init()
         let copy: String = folder.path("copy.db")

@@ -6,19 +6,19 @@ import ThicketSQLite
 
 @testable import ThicketServer
 
-/// One writer with its keeper, two readers, audits and backups at the same time, each on its own thread.
+/// One writer with its maintenance, two readers, checks and backups at the same time, each on its own thread.
 @Suite("Store under concurrent use") struct StoreConcurrencyTests {
     private final class Progress: Sendable {
         let isDone: Atomic<Bool> = .init(false)
         let reads: Atomic<Int> = .init(0)
-        /// What went wrong on the threads, which belong to no test.
+        /// Failures on the threads, which belong to no test.
         let failures: Mutex<[String]> = .init([])
 
         func expect(_ holds: Bool, _ claim: String) {
             if !holds { failures.withLock { $0.append(claim) } }
         }
 
-        /// Runs `body` on a thread of its own.
+        /// Runs `body` on its own thread.
         func start(_ name: String, _ body: @escaping @Sendable () throws -> Void) -> OwnThread {
             OwnThread(name) {
                 do {

@@ -3,7 +3,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Writes to a store as a shard does, and remembers by itself what every version of every object was.
+/// Writes to a store as a shard does, and keeps its own record of every version of every object.
 final class StoreDriver {
     struct Version: Equatable {
         let gid: GlobalID
@@ -94,7 +94,7 @@ final class StoreDriver {
     }
 
     func commit() throws {
-        // Every other group as the loop commits it, with the lock taken beforehand.
+        // Every second group is committed as the loop does it, with the lock taken beforehand.
         if batch.changes.count % 2 == 1 { _ = writer.beginCommit() }
         defer { writer.endReads() }
         try writer.commit(batch)
@@ -144,7 +144,7 @@ final class StoreDriver {
         try commit()
     }
 
-    /// What an index walk at `current` must list, newest first.
+    /// What an index scan at `current` must list, newest first.
     func listing(_ id: BucketID, at current: GlobalID) -> [(EntityKey, Version)] {
         guard let bucket: Bucket = buckets[id] else { return [] }
         var found: [(EntityKey, Version)] = []

@@ -5,7 +5,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// What happens to the data of users whose accounts have ended.
+/// Erasure of the data of users whose accounts have ended.
 @Suite("Erasing users") struct StoreErasureTests {
     private let folder: StoreFolder = .init()
 
@@ -32,7 +32,7 @@ import ThicketTestSupport
         try database.execute("INSERT INTO erasure (app, user, created) VALUES ('notes', '\(user)', 1)")
     }
 
-    /// Ann's and Bob's buckets, with everything that background work makes of them.
+    /// Ann's and Bob's buckets, with everything that maintenance makes of them.
     private func fill(_ store: SQLiteStore, seed: UInt64) throws -> StoreDriver {
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: seed)
         driver.policy.diffsMin = 4
@@ -56,7 +56,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "all rows of the user go in small steps, over crashes too; the others' stay as they are, and no position comes again",
+        "all rows of an erased user go in small steps, also over crashes; others keep theirs, no position is reused",
         arguments: [(201, false), (202, true)] as [(UInt64, Bool)])
     func erases(seed: UInt64, crashes: Bool) throws {
         var store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -110,7 +110,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "a backup holds nothing that an erased user wrote, nor the names of the user's clients; little is left in the file"
+        "a backup holds nothing that an erased user wrote, nor the user's client names; little is left in the file"
     )
     func overwritten() throws {
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -125,7 +125,7 @@ import ThicketTestSupport
             try driver.commit()
         }
         let database: Database = try .init(path: store.path)
-        // SQLite moves the log for nobody who has not looked at the file yet.
+        // SQLite moves the log only for a connection that has read the file.
         #expect(try database.integer("SELECT count(*) FROM chg") == 400)
         try database.checkpoint(.truncate)
         let before: Int = try places("canary", "thicket.db")
@@ -136,7 +136,7 @@ import ThicketTestSupport
             _ = try driver.writer.apply(batch)
         }
         try database.checkpoint(.truncate)
-        // What SQLite has left where it moved rows.
+        // Remains where SQLite moved rows.
         #expect(try places("canary", "thicket.db") < before / 4)
         #expect(try database.integer("SELECT count(*) FROM client") == 1)
         _ = try StoreBackup.run(from: store.path, to: folder.path("copy.db"), settings: .testing)
@@ -145,7 +145,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "the highest row of an erased user is not given again, also after a restart: the bucket made anew has another identity",
+        "the highest row of an erased user is not reused, also after a restart: a new bucket has a new identity",
         arguments: [false, true])
     func rowsAreGivenOnce(restarts: Bool) throws {
         var store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
@@ -160,7 +160,7 @@ import ThicketTestSupport
         var highest = try #require(driver.buckets[bob]?.record.row)
         #expect(highest > (try #require(driver.buckets[ann]?.record.row)))
         known.insert(codec.identity(of: bob, row: highest))
-        // Twice: what is remembered of the first erasure does not hide the second.
+        // Twice: the record of the first erasure must not hide the second.
         for _ in 0..<2 {
             try end("bob", try Database(path: store.path))
             let maintenance = try store.makeMaintenance(tiny())
@@ -183,7 +183,7 @@ import ThicketTestSupport
         return bytes.indices.count { bytes[$0] == wanted[0] && bytes[$0...].starts(with: wanted) }
     }
 
-    @Test("a change of an ended user that was under way is refused with 401, and nothing of it comes back")
+    @Test("a change of an erased user that was in progress is refused with 401 and restores nothing")
     func lateChange() throws {
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
         let core: ShardCore = .init(store: try store.makeWriter())
@@ -203,7 +203,7 @@ import ThicketTestSupport
         #expect(try core.store.bucket(bob)?.head == 3)
     }
 
-    /// Why the change was refused; nil when it was not.
+    /// The code with which the change was refused; nil if it was applied.
     private func change(_ ccid: String, of bucket: BucketID, _ core: ShardCore) throws -> ErrorCode? {
         let text: String = #"{"clientid":"t","id":"k-\#(ccid)","o":"M","v":{"a":{"o":"+","v":1}},"ccid":"\#(ccid)"}"#
         let request: ChangeRequest = .init(try JSONDocument(parsing: Array(text.utf8)[...]).root)

@@ -7,7 +7,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// What a commit that was answered means, whatever the disk does.
+/// The guarantee of an acknowledged commit, whatever the disk does.
 @Suite("Store on a failing disk") struct StoreFaultTests {
     private func settings(_ disk: FaultVFS) -> StoreSettings {
         var settings: StoreSettings = .testing
@@ -18,7 +18,7 @@ import ThicketTestSupport
         return settings
     }
 
-    /// Everything that was acknowledged is there as it was.
+    /// Every acknowledged change is stored unchanged.
     private func expectAll(_ acknowledged: [BucketID: StoreDriver.Bucket], in store: any Store) throws {
         let reader: any StoreReader = try store.makeReader()
         for (id, bucket) in acknowledged {
@@ -32,7 +32,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "a file that says it has no log gets it before anything is written; a journal that was deleted does not come back"
+        "a file that claims to have no log gets one before any write; a deleted journal does not come back"
     )
     func fileWithoutLog() throws {
         let folder: StoreFolder = .init()
@@ -40,7 +40,7 @@ import ThicketTestSupport
         let disk: FaultVFS = .init(name: "without-log", history: history)
         let path: String = folder.path("thicket.db")
         let store: SQLiteStore = try .init(path: path, settings: settings(disk))
-        // Each journal that is deleted is so for good: the folder is synced.
+        // Each deleted journal stays deleted: the folder is synced.
         let journals: [DiskHistory.Step] = history.steps.filter { $0.file.hasSuffix("-journal") }
         #expect(journals.contains { if case .delete = $0.action { true } else { false } })
         for (number, step): (Int, DiskHistory.Step) in journals.enumerated() {
@@ -50,7 +50,7 @@ import ThicketTestSupport
                 continue
             }
         }
-        // As a journal leaves it that came back all the same: read and write version of SQLite's file format are 1.
+        // The file as a journal that came back would leave it: read and write version of SQLite's file format are 1.
         let file: Int32 = open(path, O_RDWR)
         #expect(pwrite(file, [1, 1] as [UInt8], 2, 18) == 2)
         close(file)
@@ -65,7 +65,7 @@ import ThicketTestSupport
         try expectAll(driver.buckets, in: store)
     }
 
-    @Test("whichever call fails: the group is refused whole, nothing older is lost, and the next group is taken")
+    @Test("any failed disk call refuses its group whole, loses nothing older, and the next group is committed")
     func everyFault() throws {
         var refused: Int = 0
         for (number, failure) in [FaultRule.Failure.io, .full].enumerated() {
@@ -82,7 +82,7 @@ import ThicketTestSupport
                     disk.fail(FaultRule(operation, failure, skipping: round % 9, times: 1))
                     do {
                         try driver.commit()
-                        // The fault may hit the keeper instead, whose work is never owed to anybody.
+                        // The fault may hit maintenance instead, whose work is never acknowledged to a client.
                         _ = try? maintenance.nextBatch(now: driver.now)
                     } catch let error as StoreError {
                         #expect(error.kind == (failure == .full ? .full : .io))
@@ -100,7 +100,7 @@ import ThicketTestSupport
         #expect(refused > 20)
     }
 
-    @Test("room in the log is made before it is needed, and a disk without room for it takes commits as before")
+    @Test("space in the log is reserved in advance, and a disk without that space accepts commits as before")
     func reservedRoom() throws {
         func logBytes(_ path: String) -> Int {
             var info: stat = .init()
@@ -113,7 +113,7 @@ import ThicketTestSupport
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 43)
         #expect(logBytes(store.path) == 3 << 20)
         try driver.run(20, in: [try StoreDriver.id("a")])
-        #expect(logBytes(store.path) == 3 << 20, "commits go into the room")
+        #expect(logBytes(store.path) == 3 << 20, "commits use the reserved space")
         try expectAll(driver.buckets, in: store)
 
         let folder: StoreFolder = .init()
@@ -124,13 +124,13 @@ import ThicketTestSupport
         disk.fail(FaultRule(.write, .full, skipping: 1, times: 1))
         let other: StoreDriver = try .init(try full.makeWriter(), seed: 44)
         disk.heal()
-        #expect(logBytes(full.path) == max(before, 0), "what was begun is taken back")
+        #expect(logBytes(full.path) == max(before, 0), "the partial reservation is undone")
         try other.run(20, in: [try StoreDriver.id("a")])
         try expectAll(other.buckets, in: full)
         #expect(try StoreCheck.run(full.path, settings: .testing).findings == [])
     }
 
-    @Test("wherever the power goes, every acknowledged change is there afterwards and the store is sound")
+    @Test("after a power cut at any point every acknowledged change is stored and the store is sound")
     func everyCrash() throws {
         var random: SeededRandom = .init(seed: 42)
         var crashes: Int = 0
@@ -147,7 +147,7 @@ import ThicketTestSupport
                 for _ in 0..<60 where !disk.isCrashed {
                     for _ in 0..<2 { try driver.step(in: id, keys: 4) }
                     if disk.calls(of: .change) - base >= point {
-                        // Of what was not synced, any part may have reached the disk.
+                        // Any part of the unsynced writes may have reached the disk.
                         let share: Int = Int.random(in: 0...2, using: &random)
                         disk.fail(FaultRule(.sync, .io, times: share == 0 ? 0 : 1))
                         let failed: Bool = (try? driver.commit()) == nil
@@ -180,7 +180,7 @@ import ThicketTestSupport
         #expect(crashes == 50)
     }
 
-    @Test("at a crash between any two calls to the disk, a group is there whole or not at all")
+    @Test("after a crash between any two disk calls a group is stored whole or not at all")
     func crashInside() throws {
         for point: Int in 0..<60 {
             let folder: StoreFolder = .init()
@@ -209,11 +209,11 @@ import ThicketTestSupport
         }
     }
 
-    @Test("a full file refuses changes, keeps all there is, can still be read, and takes changes again with room")
+    @Test("a full file refuses changes, keeps its contents readable, and accepts changes again with more space")
     func pageLimit() throws {
         let folder: StoreFolder = .init()
         var limited: StoreSettings = .testing
-        // The tables of an empty store take more than forty pages.
+        // The tables of an empty store need more than forty pages.
         limited.pagesMax = 64
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: limited)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 43)
@@ -237,7 +237,7 @@ import ThicketTestSupport
         #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
     }
 
-    @Test("a log that may not grow begins anew as long as the file has place for it")
+    @Test("a log that may not grow is restarted while the file has space for it")
     func logCannotGrow() throws {
         let folder: StoreFolder = .init()
         let disk: FaultVFS = .init(name: "log-limit")
@@ -253,14 +253,14 @@ import ThicketTestSupport
         #expect(throws: StoreError.self) { try driver.commit() }
         driver.forgetBatch(saved)
         #expect(try driver.writer.bucket(id)?.head == saved[id]?.record.head)
-        // The refused group has emptied the log into the file: the next one is at its beginning.
+        // The refused group has emptied the log into the file: the next group is at its beginning.
         try driver.step(in: id, keys: 3)
         try driver.commit()
         #expect(try #require((driver.writer as? SQLiteWriter)?.database.walPages) < 8)
         try expectAll(driver.buckets, in: store)
     }
 
-    @Test("while another process holds the file a commit is refused as busy; then it works")
+    @Test("while another process locks the file a commit is refused as busy; then commits work")
     func locked() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -280,7 +280,7 @@ import ThicketTestSupport
         try expectAll(driver.buckets, in: store)
     }
 
-    @Test("a log that has grown long begins anew between groups, and readers see no difference")
+    @Test("a long log is restarted between groups, and every change stays readable")
     func longLog() throws {
         let folder: StoreFolder = .init()
         var settings: StoreSettings = .testing
@@ -294,7 +294,7 @@ import ThicketTestSupport
             try driver.run(10, in: [id])
             most = max(most, Files.size(store.path + "-wal"))
         }
-        // One group writes a few pages beyond the bound before the next one begins anew.
+        // One group writes a few pages beyond the bound before the next one restarts the log.
         #expect(most > 50 * 4_096 && most < 160 * 4_096)
         try expectAll(driver.buckets, in: store)
     }

@@ -5,7 +5,7 @@ import ThicketSQLite
 
 @testable import ThicketServer
 
-@Suite("Keys of apps, and tokens as operators see them") struct StoreKeyTests {
+@Suite("Keys of apps and tokens of users") struct StoreKeyTests {
     private let folder: StoreFolder = .init()
     private let admin: StoreAdmin
     private let app: AppID
@@ -18,7 +18,7 @@ import ThicketSQLite
         try admin.createApp(app, now: now)
     }
 
-    @Test("a key is 32 digits, listed by eight of its hash, and gone when it is revoked")
+    @Test("a key has 32 digits, is listed by eight digits of its hash, and is invalid once it is revoked")
     func keys() throws {
         let key: String = try admin.addKey(of: app, isAdmin: false, now: now)
         _ = try admin.addKey(of: app, isAdmin: true, now: now + 1)
@@ -38,7 +38,7 @@ import ThicketSQLite
         #expect(try admin.keys(of: app) == [listed[1]])
     }
 
-    @Test("an app that is not there has no keys and no tokens")
+    @Test("an unknown app has no keys and no tokens")
     func unknownApp() throws {
         let other: AppID = try AppID("other")
         #expect(throws: StoreAdminError.unknownApp(other)) { try admin.addKey(of: other, isAdmin: false, now: now) }
@@ -66,7 +66,7 @@ import ThicketSQLite
         #expect(try admin.tokens(of: app, user: nil).map(\.user) == [bob])
     }
 
-    @Test("tokens of a file from before tokens had an end are good without one")
+    @Test("tokens of a file from before tokens had an expiry are valid without one")
     func migrated() throws {
         let token: String = "0123456789abcdef0123456789abcdef"
         let old: Database = try .init(path: folder.path("old.db"))

@@ -5,7 +5,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// The stores that must all mean the same.
+/// The stores that must all behave the same.
 enum StoreKind: String, CaseIterable, Sendable {
     case memory
     case sqlite
@@ -23,13 +23,13 @@ extension StoreSettings {
         var settings: StoreSettings = .init()
         settings.busyTimeoutMilliseconds = 50
         settings.mappedBytes = 1 << 26
-        // So that heads are late, being written and in their table, all at once.
+        // So that heads are write-behind, being written and in their table at the same time.
         settings.writeBehindHeadsMax = 13
         return settings
     }
 }
 
-/// A folder that is gone when the test is.
+/// A folder that is removed with its test.
 final class StoreFolder: Sendable {
     let path: String
 
@@ -71,7 +71,7 @@ final class StoreFolder: Sendable {
         try #require(Glibc.write(file, bytes, bytes.count) == bytes.count)
     }
 
-    /// The folder as a crash at this moment leaves it: all that was written, and no process that knows of it.
+    /// The folder as a crash at this moment leaves it: everything written, and no state of a process.
     func copied() -> StoreFolder {
         let copy: StoreFolder = .init()
         for name: String in names where !name.hasSuffix("-shm") {
@@ -86,10 +86,10 @@ final class StoreFolder: Sendable {
         return info.st_mode & 0o777
     }
 
-    /// Runs SQL on a file as somebody else would.
+    /// Runs SQL on a file as another program does.
     func run(_ sql: String, in name: String) throws { try Database(path: path(name)).execute(sql) }
 
-    /// Brings the heads of a store that nobody has open into their table, so that one of them can be broken there.
+    /// Writes the heads of a closed store to their table, so that a test can break one there.
     func writeAllHeads(in name: String) throws {
         let database: Database = try Database(path: path(name))
         try database.transaction(.immediate) { () throws(SQLiteError) in try WriteBehindHeads.writeAll(database) }

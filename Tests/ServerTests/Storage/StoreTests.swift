@@ -4,7 +4,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// What every store promises, run on each.
+/// The promises of every store, tested on each.
 @Suite("Store") struct StoreTests {
     @Test("every version of every object can be read as it was", arguments: StoreKind.allCases)
     func anyVersion(_ kind: StoreKind) throws {
@@ -72,7 +72,7 @@ import ThicketTestSupport
         #expect(try driver.writer.history(of: EntityKey("nobody"), after: 1, in: row, limit: 10) == nil)
     }
 
-    @Test("the log comes back in order from any position, in pages of any size", arguments: StoreKind.allCases)
+    @Test("the log is read in order from any position, in pages of any size", arguments: StoreKind.allCases)
     func catchUp(_ kind: StoreKind) throws {
         let folder: StoreFolder = .init()
         let store: any Store = try kind.make(folder)
@@ -99,7 +99,7 @@ import ThicketTestSupport
         #expect(try reader.changes(in: 99, after: 0, upTo: 10_000, limit: 5, byteLimit: 5) == nil)
     }
 
-    @Test("an index walk is a snapshot at its current, newest change first", arguments: StoreKind.allCases)
+    @Test("an index scan is a snapshot at its current, newest change first", arguments: StoreKind.allCases)
     func index(_ kind: StoreKind) throws {
         let folder: StoreFolder = .init()
         let store: any Store = try kind.make(folder)
@@ -119,7 +119,7 @@ import ThicketTestSupport
                 query.byteLimit = byteLimit
                 var found: [IndexEntry] = []
                 while let page: IndexSlice = try reader.indexPage(query) {
-                    // Who asks for the newest alone may be answered without a look at all.
+                    // A request for the newest alone may be answered without a scan.
                     #expect(page.total == wanted.count || query.asksForNewest && page.total == 0)
                     #expect(page.entries.count <= limit)
                     #expect(!page.entries.isEmpty || wanted.isEmpty)
@@ -154,7 +154,7 @@ import ThicketTestSupport
         }
     }
 
-    @Test("a row that is there already refuses its whole group and nothing else", arguments: StoreKind.allCases)
+    @Test("a row that exists already refuses its whole group and nothing else", arguments: StoreKind.allCases)
     func refusedGroup(_ kind: StoreKind) throws {
         let folder: StoreFolder = .init()
         let store: any Store = try kind.make(folder)
@@ -176,7 +176,7 @@ import ThicketTestSupport
         #expect(try driver.writer.bucket(id)?.head == driver.buckets[id]?.record.head)
     }
 
-    @Test("live keys come in byte order, in batches, without the deleted", arguments: StoreKind.allCases)
+    @Test("live keys come in byte order, in batches, without deleted objects", arguments: StoreKind.allCases)
     func liveKeys(_ kind: StoreKind) throws {
         let folder: StoreFolder = .init()
         let store: any Store = try kind.make(folder)

@@ -5,8 +5,8 @@ import ThicketSQLite
 
 @testable import ThicketServer
 
-/// Heads that are in the log and not yet in their table (decision 0008): who reads sees them, and they get there.
-@Suite("Late heads") struct WriteBehindHeadsTests {
+/// Heads that are in the log and not yet in their table (decision 0008): readers see them, and they reach the table.
+@Suite("Write-behind heads") struct WriteBehindHeadsTests {
     private let folder: StoreFolder = .init()
     private var path: String { folder.path("thicket.db") }
 
@@ -25,7 +25,7 @@ import ThicketSQLite
 
     private func findings() throws -> [String] { try StoreCheck.run(path, settings: .testing).findings }
 
-    /// Everything that reads heads says the same as who wrote them.
+    /// Every read of heads returns what was written.
     private func expectAll(_ driver: StoreDriver, _ store: SQLiteStore, _ place: SourceLocation = #_sourceLocation)
         throws
     {
@@ -59,7 +59,7 @@ import ThicketSQLite
         }
     }
 
-    @Test("a group writes its log alone, and everything that reads has its heads", arguments: [1, 5, 13, 10_000])
+    @Test("a group writes only to the log, and every read returns its heads", arguments: [1, 5, 13, 10_000])
     func reading(max: Int) throws {
         let store: SQLiteStore = try open(max: max)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 5)
@@ -73,7 +73,7 @@ import ThicketSQLite
     }
 
     @Test(
-        "they go into the table when a stretch is full, with later groups, and the mark follows when all of it is there"
+        "a full stretch of heads goes into the table with later groups; the mark follows when all of it is written"
     )
     func slices() throws {
         let store: SQLiteStore = try open(max: 6)
@@ -84,7 +84,7 @@ import ThicketSQLite
             try driver.commit()
         }
         #expect(try mark() == 0 && row("note.1") == nil && store.writeBehindHeadCount == 6)
-        // The seventh begins the next stretch; those after it take two of the first along each.
+        // The seventh change begins the next stretch; each change after it writes two heads of the first.
         for number: Int in 7...8 {
             try driver.put(EntityKey("note.\(number)"), body, in: id)
             try driver.commit()
@@ -99,7 +99,7 @@ import ThicketSQLite
         try expectAll(driver, store)
     }
 
-    @Test("a start finds in the log what the table lacks, and an object that came again keeps its newest head")
+    @Test("a start restores the heads that the table lacks from the log, the newest head of each object")
     func starting() throws {
         let driver: StoreDriver = try .init(try open(max: 9).makeWriter(), seed: 8)
         driver.policy.diffsMin = 3
@@ -113,7 +113,7 @@ import ThicketSQLite
         #expect(try findings() == [])
     }
 
-    @Test("a read that fails once at a start leaves no object without its birth")
+    @Test("a read that fails once during a start leaves no object without its creation version")
     func births() throws {
         let id: BucketID = try StoreDriver.id("a")
         do {
@@ -128,7 +128,7 @@ import ThicketSQLite
             try driver.commit()
             #expect(store.writeBehindHeadCount == 40)
         }
-        // As the objects of a sealed bucket have it: since the version of their creation.
+        // As objects of a sealed bucket have it: the version of their creation.
         try folder.run(
             "UPDATE bucket SET mode = \(BucketMode.sealed.rawValue); UPDATE ent SET born = ver", in: "thicket.db")
         let disk: FaultVFS = .init(name: "late-heads-births", syncsForReal: false)
@@ -156,7 +156,7 @@ import ThicketSQLite
         #expect(tries > 10 && started > 1)
     }
 
-    @Test("a reader whose transaction is old sees the heads of its time, however many stretches have come since")
+    @Test("a reader in an old transaction sees the heads of its time, however many stretches have come since")
     func old() throws {
         let store: SQLiteStore = try open(max: 3)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
@@ -165,7 +165,7 @@ import ThicketSQLite
         let then: [EntityKey: StoreDriver.Object] = try #require(driver.buckets[id]).objects
         let reader: SQLiteReader = try store.makeSQLiteReader()
         try reader.reading { () throws(StoreError) in
-            // From here on the transaction has its state.
+            // From here on the transaction has its snapshot.
             let head: GlobalID? = try reader.bucket(id)?.head
             #expect(throws: Never.self) { for _ in 0..<30 { try driver.run(9, in: [id], keys: 6) } }
             #expect(try reader.bucket(id)?.head == head)
@@ -175,7 +175,7 @@ import ThicketSQLite
         try expectAll(driver, store)
     }
 
-    @Test("a group that the disk refuses leaves no head behind")
+    @Test("a group that the store refuses leaves no head behind")
     func refused() throws {
         let store: SQLiteStore = try open()
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
@@ -187,7 +187,7 @@ import ThicketSQLite
         let change: ChangeRecord = try #require(driver.buckets[id]?.log.last)
         let head: EntityRecord = .init(
             key: change.key, version: 99, gid: change.gid, keyframe: 0, isDeleted: false)
-        // A position that is taken.
+        // A position that is in use.
         batch.append(change, entity: head, bucket: bucket)
         #expect(throws: StoreError.self) { try driver.writer.commit(batch) }
         #expect(store.late.all == before)
@@ -197,7 +197,7 @@ import ThicketSQLite
         #expect(try findings() == [])
     }
 
-    @Test("when nothing has changed for a second, the keeper takes what is left into the table, a piece at a time")
+    @Test("after a second without changes maintenance writes the remaining heads to the table, piece by piece")
     func quiet() throws {
         let store: SQLiteStore = try open(max: 1_000)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
@@ -218,7 +218,7 @@ import ThicketSQLite
         #expect(try findings() == [])
     }
 
-    @Test("a command beside the server may write them, and the server's older ones do not replace them")
+    @Test("a command beside the server may write heads, and older heads of the server do not replace them")
     func beside() throws {
         let store: SQLiteStore = try open(max: 10)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
@@ -261,7 +261,7 @@ import ThicketSQLite
         }
     }
 
-    @Test("an object that changes often does not make the log longer that a start has to read")
+    @Test("an object that changes often does not lengthen the log that a start has to read")
     func often() throws {
         let store: SQLiteStore = try open(max: 20)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
@@ -278,13 +278,13 @@ import ThicketSQLite
     }
 
     @Test(
-        "heads that their table does not take are no harm to other changes, until very many wait; then changes are refused"
+        "heads that the table refuses do not affect other changes until very many wait; then changes are refused"
     )
     func untaken() throws {
         let store: SQLiteStore = try open(max: 8)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
         let id: BucketID = try StoreDriver.id("a")
-        // As a page would that cannot be read.
+        // Like a page that cannot be read.
         try folder.run(
             """
             CREATE TRIGGER broken BEFORE INSERT ON ent WHEN NEW.k = 'note.0'
@@ -313,7 +313,7 @@ import ThicketSQLite
         #expect(try findings() == [])
     }
 
-    @Test("a row at the log's end that says nothing readable is a finding of the check, beside all others")
+    @Test("an unreadable row at the end of the log is a finding of the check, beside all others")
     func unreadable() throws {
         let driver: StoreDriver = try .init(try open(max: 1_000).makeWriter(), seed: 3)
         try driver.run(30, in: [try StoreDriver.id("a"), try StoreDriver.id("b")])
@@ -324,7 +324,7 @@ import ThicketSQLite
         #expect(throws: StoreError.self) { try open() }
     }
 
-    @Test("late heads of a user who is erased never come back, and those that cannot be written are no hindrance")
+    @Test("heads of an erased user never come back, and heads that cannot be written do not hinder the erasure")
     func erasing() throws {
         let store: SQLiteStore = try open(max: 30)
         let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)

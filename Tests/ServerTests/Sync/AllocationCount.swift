@@ -1,8 +1,8 @@
 import CThicketAllocations
 
-/// Blocks that the test's own thread takes from the heap.
+/// Heap blocks that the test's own thread allocates.
 enum AllocationCount {
-    /// False under a sanitizer, which has a heap of its own.
+    /// False under a sanitizer, which has its own heap.
     static var isPossible: Bool { thicket_allocations_are_counted() != 0 }
 
     static func during(_ body: () throws -> Void) rethrows -> Int {
@@ -12,6 +12,6 @@ enum AllocationCount {
         return Int(thicket_allocations_end())
     }
 
-    /// The middle one: now and then a table grows.
+    /// The median, because a table grows now and then.
     static func median(_ counts: [Int]) -> Int { counts.sorted()[counts.count / 2] }
 }

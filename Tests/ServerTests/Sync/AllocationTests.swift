@@ -4,22 +4,22 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// What one change takes from the heap on its way through the server, counted exactly.
+/// Heap blocks that one change allocates on its way through the server, counted exactly.
 ///
-/// Counts are not noisy, times are: a step that begins to copy shows here at once. The numbers hold for the build that
-/// the tests run in (debug takes more than release) and for one toolchain. A smaller number is written down here; a
-/// larger one wants a reason.
+/// Counts have no noise, unlike times: a step that begins to copy shows here at once. The numbers hold for the build
+/// that the tests run in (debug allocates more than release) and for one toolchain. A smaller number is recorded here;
+/// a larger one needs a reason.
 @Suite("Allocations of one change") struct AllocationTests {
-    /// Changes before counting begins: everything that grows by doubling has room then.
+    /// Changes before counting begins; everything that grows by doubling has room then.
     private static let warmUp: Int = 80
-    /// Changes counted; the median is held against the number, because now and then a table grows.
+    /// Changes that are counted; their median is compared, because a table grows now and then.
     private static let counted: Int = 61
 
     /// What a change does to an object of 240 bytes.
     enum Edit {
         /// Replaces one of its two fields.
         case replace
-        /// Puts a letter to the end of its text.
+        /// Appends a letter to its text.
         case type
 
         func diff(_ number: Int) -> String {
@@ -58,7 +58,7 @@ import ThicketTestSupport
         #expect(core.commit().appliedCount == 1)
     }
 
-    /// Blocks of each step, sorted, of one change after the other of objects taken in turns.
+    /// The blocks of each step, sorted, for successive changes of objects in turn.
     private func steps(of edit: Edit, objects: Int, settings: StoreSettings = .init()) throws -> [[Int]] {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings)
@@ -88,7 +88,7 @@ import ThicketTestSupport
         return counts.map { $0.sorted() }
     }
 
-    /// - Parameter share: the median, if nothing else is said.
+    /// - Parameter share: the quantile, by default the median.
     private func expect(_ counts: [[Int]], _ expected: [Int], share: Double = 0.5) {
         let found: [Int] = counts.map { $0[Int(share * Double($0.count))] }
         #if DEBUG
@@ -99,22 +99,23 @@ import ThicketTestSupport
     }
 
     @Test(
-        "reading, deciding, storing and telling one change take so many blocks from the heap, no more and no fewer",
+        "reading, deciding, storing and answering one change allocate an exact number of blocks",
         .enabled(if: AllocationCount.isPossible, "a sanitizer has its own heap"))
     func perChange() throws {
         expect(try steps(of: .replace, objects: 1), [17, 33, 27, 5])
     }
 
     @Test(
-        "so does a letter that is typed",
+        "a typed letter allocates an exact number of blocks",
         .enabled(if: AllocationCount.isPossible, "a sanitizer has its own heap"))
     func perLetter() throws {
         expect(try steps(of: .type, objects: 1), [17, 34, 27, 5])
     }
 
-    /// 64 heads wait before the oldest 64 go into their table, two with each change (0008): half of the changes write heads.
+    /// 64 heads wait before the oldest 64 are written to their table, two with each change (0008): half of the changes
+    /// write heads.
     @Test(
-        "so do a change with which heads of earlier ones are written, and one without",
+        "a change that writes heads of earlier changes, and one that does not, allocate exact numbers of blocks",
         .enabled(if: AllocationCount.isPossible, "a sanitizer has its own heap"))
     func perChangeWithWriteBehindHeads() throws {
         var settings: StoreSettings = .init()

@@ -11,7 +11,7 @@ struct ChangeVersionCodecTests {
         try BucketID(app: AppID(app), user: UserID(user), name: BucketName(name))
     }
 
-    @Test("every position comes back, and two positions never look alike")
+    @Test("every position decodes to itself, and no two positions have the same text")
     func roundTrip() throws {
         let tag: UInt32 = codec.tag(of: try bucket("app", "ann", "notes"))
         var seen: Set<String> = []
@@ -27,7 +27,7 @@ struct ChangeVersionCodecTests {
         }
     }
 
-    @Test("the cv of an empty bucket is a text, never an empty one")
+    @Test("the cv of an empty bucket is not an empty text")
     func emptyBucket() throws {
         let tag: UInt32 = codec.tag(of: try bucket("app", "ann", "notes"))
         #expect(codec.text(0, tag: tag).isEmpty == false)

@@ -21,7 +21,7 @@ extension DecisionTableTests {
         #expect(try shard.stored("k") == ["b": 3, "t": "abcd"])
     }
 
-    @Test("d with an sv that is of no use is compared with the newest", arguments: Memory.allCases)
+    @Test("d without a usable sv is compared with the newest version", arguments: Memory.allCases)
     func wholeObjectWithoutSource(_ memory: Memory) throws {
         let shard = try TestShard(memory) {
             $0.rebaseChangesMax = 1
@@ -36,7 +36,7 @@ extension DecisionTableTests {
         #expect(try shard.stored("k") == ["a": 30])
     }
 
-    @Test("d creates what is unknown or deleted, whatever its sv", arguments: Memory.allCases)
+    @Test("d creates an unknown or deleted object, whatever its sv", arguments: Memory.allCases)
     func wholeObjectCreates(_ memory: Memory) throws {
         let shard = try TestShard(memory)
         let answer: Answer = try shard.send("k", sv: 4, d: ["a": 1])
@@ -45,7 +45,7 @@ extension DecisionTableTests {
         #expect(try shard.send("none", d: [:]).version == 1)
     }
 
-    @Test("a ghost record in d of node-simperium is never stored: v counts, and if that fails, 412")
+    @Test("a ghost record in d of node-simperium is never stored: v is applied, or the answer is 412")
     func ghostRecord() throws {
         let shard = try TestShard()
         try shard.make("k", ["t": "abc"])
@@ -63,7 +63,7 @@ extension DecisionTableTests {
         #expect(try shard.stored("k") == ["t": "abcxx"])
     }
 
-    @Test("another library's object of that shape, and node-simperium's own objects, are taken as they are")
+    @Test("an object of that shape from another library, and node-simperium's own objects, are stored as they are")
     func notAGhostRecord() throws {
         let shard = try TestShard()
         #expect(try shard.send("k", d: ["version": 1, "data": ["t": "abc"]]).version == 1)
@@ -111,7 +111,7 @@ extension DecisionTableTests {
         #expect(try shard.send("never", .remove, sv: 1) == .error(404))
     }
 
-    @Test("node-simperium's echo of a removal does not delete what was made anew")
+    @Test("node-simperium's echo of a removal does not delete an object that was created again")
     func removalEcho() throws {
         let shard = try TestShard()
         try shard.make("k", ["a": 1])
@@ -124,9 +124,9 @@ extension DecisionTableTests {
         #expect(try shard.send("k", .remove, library: .nodeSimperium, echo: false).version == 6)
     }
 
-    // MARK: What goes out
+    // MARK: Broadcasts
 
-    @Test("an over-escaped delta goes out as every client reads it")
+    @Test("an over-escaped delta is broadcast in a form that every client reads")
     func spelling() throws {
         let shard = try TestShard()
         try shard.make("k", ["t": "abc", "o": ["t": "x"]])

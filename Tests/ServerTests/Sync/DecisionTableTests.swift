@@ -3,7 +3,7 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// The table of the wire contract, 6.3, row by row; each row with the history in memory and with it in the store.
+/// The table of the wire contract, 6.3, row by row; each row with the history in memory and in the store.
 @Suite("Deciding a change")
 struct DecisionTableTests {
     // MARK: 400 and 401
@@ -57,7 +57,7 @@ struct DecisionTableTests {
         #expect(try shard.log().count == 1)
     }
 
-    @Test("409: within one group too")
+    @Test("409: a ccid is applied once within one group, too")
     func duplicateInGroup() throws {
         let shard = try TestShard()
         let edit: JSONValue = ["a": ["o": "+", "v": 1]]
@@ -68,7 +68,7 @@ struct DecisionTableTests {
         #expect(answers[1] == .error(409))
     }
 
-    @Test("a refused ccid is not used up, and another bucket may use the same", arguments: Memory.allCases)
+    @Test("a refused ccid stays usable, and another bucket may use the same ccid", arguments: Memory.allCases)
     func refusedIsNotUsed(_ memory: Memory) throws {
         let shard = try TestShard(memory)
         #expect(try shard.send("k", sv: 3, v: ["a": ["o": "r", "v": 1]], ccid: "again") == .error(404))
@@ -105,7 +105,7 @@ struct DecisionTableTests {
         for source: Version in 1...3 { #expect(try shard.send("k", sv: source, v: edit) == .error(404)) }
     }
 
-    @Test("after a removal versions go on, and sv stays absent", arguments: Memory.allCases)
+    @Test("versions continue after a removal, and sv stays absent", arguments: Memory.allCases)
     func recreate(_ memory: Memory) throws {
         let shard = try TestShard(memory)
         try shard.make("k", ["a": 0])
@@ -155,7 +155,7 @@ struct DecisionTableTests {
     }
 
     @Test(
-        "M with an older sv is rebased over every later change, and answered with what it then does to the newest",
+        "M with an older sv is rebased over every later change and answered with its effect on the newest version",
         arguments: Memory.allCases)
     func rebase(_ memory: Memory) throws {
         let shard = try TestShard(memory)
@@ -169,7 +169,7 @@ struct DecisionTableTests {
         #expect(try shard.stored("k") == ["t": "21abcz", "n": 9])
     }
 
-    @Test("the rule of rebasing is that of the author's library")
+    @Test("a change is rebased by the rule of its author's library")
     func rules() throws {
         let shard = try TestShard()
         for (library, key) in [(AuthorLibrary.thicket, "exact"), (.other, "reference"), (.nodeSimperium, "node")] {
@@ -182,7 +182,7 @@ struct DecisionTableTests {
         }
     }
 
-    @Test("an edit that is late by a removal and a new creation keeps what it typed", arguments: Memory.allCases)
+    @Test("an edit made before a removal and a re-creation keeps the text it typed", arguments: Memory.allCases)
     func rebaseOverRecreation(_ memory: Memory) throws {
         let shard = try TestShard(memory)
         try shard.make("k", ["t": "abc"])
@@ -206,7 +206,7 @@ struct DecisionTableTests {
         #expect(try shard.send("k", sv: 2, v: ["n": ["o": "I", "v": 1]]).version == 6)
     }
 
-    @Test("440: a delta that does not fit, an operation on a wrong type, a bad operation, a v that is no object")
+    @Test("440: a delta that does not fit, an operation on a wrong type, a bad operation, a v that is not an object")
     func invalidDiff() throws {
         let shard = try TestShard()
         try shard.make("k", ["t": "abc", "n": 1])
@@ -232,7 +232,7 @@ struct DecisionTableTests {
         #expect(try shard.send("k", sv: 1, v: ["n": ["o": "r", "v": 2]]) == .error(412))
     }
 
-    @Test("é as one or as two code points is a change, not nothing")
+    @Test("a change between é as one and as two code points is applied")
     func canonicalEquivalence() throws {
         let shard = try TestShard()
         try shard.make("k", ["t": "\u{E9}"])
@@ -241,7 +241,7 @@ struct DecisionTableTests {
             try shard.send("k", sv: 2, v: ["e\u{301}": ["o": "+", "v": 1], "\u{E9}": ["o": "+", "v": 2]]).version == 3)
     }
 
-    @Test("413: above the limit; at the limit it fits, and what is too large already may shrink")
+    @Test("413: above the limit; an object at the limit fits, and one that is already too large may shrink")
     func tooLarge() throws {
         let shard = try TestShard { $0.documentBytesMax = 30 }
         // {"t":"…"} is 8 bytes and the text.
@@ -255,7 +255,7 @@ struct DecisionTableTests {
         #expect(try lowered.send("k", sv: 2, v: ["t": ["o": "d", "v": "-1\t=21"]], ccid: "less").version == 3)
     }
 
-    @Test("413: d above the limit, before it is compared; at the limit it fits, what is too large may shrink")
+    @Test("413: d above the limit, before it is compared; d at the limit fits, a too large object may shrink")
     func tooLargeWhole() throws {
         let shard = try TestShard { $0.documentBytesMax = 30 }
         func whole(_ count: Int) -> JSONValue { ["t": .string(String(repeating: "x", count: count))] }
@@ -267,7 +267,7 @@ struct DecisionTableTests {
         #expect(try lowered.send("k", sv: 1, d: whole(21), ccid: "less").version == 2)
     }
 
-    @Test("413: nested deeper than a diff of it could be sent")
+    @Test("413: an object nested deeper than a diff of it could be sent")
     func tooDeep() throws {
         let shard = try TestShard()
         func nested(_ depth: Int) -> JSONValue { (1..<depth).reduce([:]) { value, _ in ["a": value] } }

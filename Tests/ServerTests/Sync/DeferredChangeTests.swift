@@ -3,10 +3,10 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// Changes that are decided beside the shard.
-@Suite("Long decisions")
+/// Changes that another thread than the shard's decides.
+@Suite("Deferred changes")
 struct DeferredChangeTests {
-    /// Members of an object that takes more than `DocumentMeasure.largeBytes`.
+    /// Members of an object that needs more than `DocumentMeasure.largeBytes`.
     private static let large: JSONObject = .init((0..<12_000).map { ("m\($0)", JSONValue.number(0)) })
 
     private static func shard(_ adjust: (inout ShardSettings) -> Void = { _ in }) throws -> TestShard {
@@ -16,7 +16,7 @@ struct DeferredChangeTests {
         }
     }
 
-    /// Receives a change that is expected to be given out.
+    /// Receives a change that is expected to be offloaded.
     private func giveOut(_ shard: TestShard, _ request: ShardRequest) throws -> DeferredChange {
         try #require(shard.core.receive(request))
     }
@@ -25,7 +25,7 @@ struct DeferredChangeTests {
         try shard.core.commit().buckets.flatMap(\.events).map(Answer.init)
     }
 
-    @Test("small changes of small objects are decided at once; what is long, late, whole or meets much is given out")
+    @Test("small changes of small objects are decided at once; long, late, whole or much rebased ones are offloaded")
     func whatIsLong() throws {
         let shard: TestShard = try Self.shard()
         let text: String = String(repeating: "word ", count: 2_000)
@@ -42,7 +42,7 @@ struct DeferredChangeTests {
         #expect(!isOffloaded(try shard.submission("new", v: ["t": ["o": "+", "v": .string(text)]])))
         #expect(!isOffloaded(try shard.submission("text", .remove)))
         #expect(
-            isOffloaded(try shard.submission("new", sv: 1, d: ["t": .string(text + "!")])), "two wholes are compared")
+            isOffloaded(try shard.submission("new", sv: 1, d: ["t": .string(text + "!")])), "two objects are compared")
         #expect(
             isOffloaded(
                 try shard.submission(
@@ -61,7 +61,7 @@ struct DeferredChangeTests {
         #expect(isOffloaded(try shard.submission("large", sv: 1, v: ["m1": ["o": "I", "v": 1]])), "12,000 members")
     }
 
-    @Test("somebody else has changed the object meanwhile: it is given out again, and decided here at last")
+    @Test("a change whose object changed meanwhile is offloaded again, and the shard decides it in the end")
     func changedMeanwhile() throws {
         let shard: TestShard = try Self.shard()
         try shard.make("large", Self.large)
@@ -75,11 +75,11 @@ struct DeferredChangeTests {
             #expect(shard.core.receive(.decided(others.decide(reading: nil))) == nil)
             #expect(try commit(shard).map(\.version) == [Version(2 + round)])
         }
-        #expect(shard.core.receive(request) == nil, "nobody waits for ever")
+        #expect(shard.core.receive(request) == nil, "the shard decides the last try itself")
         #expect(try commit(shard).map(\.version) == [Version(2 + DeferredChange.triesMax)])
     }
 
-    @Test("what was decided on changes that were never written is decided again")
+    @Test("a decision based on changes that were never written is made again")
     func groupRefused() throws {
         let fails: FaultSwitch = .init()
         let store: MemoryStore = .init(faults: fails.plan)
@@ -97,11 +97,11 @@ struct DeferredChangeTests {
         fails.set(.none)
         let again: DeferredChange = try giveOut(shard, .decided(result))
         #expect(shard.core.receive(.decided(again.decide(reading: try store.makeReader()))) == nil)
-        #expect(try commit(shard).map(\.code) == [405], "version 2 has never been")
+        #expect(try commit(shard).map(\.code) == [405], "version 2 never existed")
     }
 
     @Test(
-        "a large object that was forgotten is read beside the shard, and what waited for it is decided on what is there"
+        "an evicted large object is read outside the shard, and a change that waited is decided on that state"
     )
     func readElsewhere() throws {
         let shard: TestShard = try Self.shard { $0.entityCacheBytesPerUser = 2 << 20 }
@@ -113,14 +113,14 @@ struct DeferredChangeTests {
             #expect(shard.core.receive(.decided(long.decide(reading: try shard.store.makeReader()))) == nil)
             #expect(try commit(shard).map(\.version) == [2])
         }
-        #expect(!shard.core.takeGarbage().isEmpty, "large values are let go of elsewhere, too")
+        #expect(!shard.core.takeGarbage().isEmpty, "large values are released elsewhere, too")
         #expect(shard.core.takeGarbage().isEmpty)
         let bucket: ActiveBucket = try #require(shard.core.buckets[shard.bucket])
         #expect(bucket.entities.count + bucket.large.count == 2)
-        // A removal, too, has to know the object.
+        // A removal needs the object, too.
         let removed: EntityKey = try #require(bucket.large.first)
         let long: DeferredChange = try giveOut(shard, .change(try shard.submission(removed.text, .remove)))
-        #expect(bucket.entities[removed] == nil, "it was not read here")
+        #expect(bucket.entities[removed] == nil, "the shard did not read it")
         let result: DeferredChange.Result = long.decide(reading: try shard.store.makeReader())
         let without: DeferredChange = try giveOut(shard, .decided(long.decide(reading: nil)))
         #expect(without.tries == 1, "without a store it is tried again")
@@ -128,7 +128,7 @@ struct DeferredChangeTests {
         #expect(try commit(shard).map(\.element?["o"]) == ["-"])
     }
 
-    @Test("a large object that was changed between its reading and the decision is read again")
+    @Test("a large object that was changed between its read and the decision is read again")
     func readTooEarly() throws {
         let shard: TestShard = try Self.shard { $0.entityCacheBytesPerUser = 1_000 }
         try shard.make("a", Self.large)

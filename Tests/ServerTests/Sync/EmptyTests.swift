@@ -12,7 +12,7 @@ struct EmptyTests {
         return answers
     }
 
-    @Test("every object is removed by a change of its own, and the last carries the request's ccid")
+    @Test("every object is removed by its own change, and the last carries the request's ccid")
     func all() throws {
         let shard = try TestShard()
         for key in ["a", "b", "c"] { try shard.make(key, ["n": 1]) }
@@ -28,7 +28,7 @@ struct EmptyTests {
         #expect(try shard.make("a", ["n": 2]).version == 3)
     }
 
-    @Test("a bucket with nothing in it answers 412")
+    @Test("a bucket without objects answers 412")
     func nothing() throws {
         let shard = try TestShard()
         #expect(try shard.send("notes", .empty) == .error(412))
@@ -38,7 +38,7 @@ struct EmptyTests {
         #expect(try finish(shard) == [.error(412)])
     }
 
-    @Test("a large bucket is emptied over several groups, and other changes go on in between")
+    @Test("a large bucket is cleared over several groups, with other changes in between")
     func batches() throws {
         let shard = try TestShard { $0.clearedObjectsPerGroup = 10 }
         for number in 100..<135 { try shard.make("k\(number)", ["n": 1]) }
@@ -69,7 +69,7 @@ struct EmptyTests {
         #expect(answers.last?.element?["ccids"] == ["sweep"])
     }
 
-    @Test("the same request again while it is under way is told to wait")
+    @Test("the same request sent again while it is in progress is answered with 503")
     func underWay() throws {
         let shard = try TestShard { $0.clearedObjectsPerGroup = 1 }
         for key in ["a", "b", "c"] { try shard.make(key, ["n": 1]) }
@@ -79,7 +79,7 @@ struct EmptyTests {
         #expect(try finish(shard).last?.element?["ccids"] == ["sweep"])
     }
 
-    @Test("when a group of it fails its author hears 503, and sending it again finishes the work")
+    @Test("a failed group is answered with 503, and sending the request again finishes the work")
     func failure() throws {
         let faults = FaultSwitch()
         let shard = try TestShard(store: MemoryStore(faults: faults.plan)) { $0.clearedObjectsPerGroup = 2 }
@@ -96,7 +96,7 @@ struct EmptyTests {
         for key in ["a", "b", "c", "d", "e"] { #expect(try shard.stored(key) == nil) }
     }
 
-    @Test("the last group of it failing is heard of too")
+    @Test("a failure of the last group is answered with an error of at least 500")
     func lastGroupFails() throws {
         let faults = FaultSwitch()
         let shard = try TestShard(store: MemoryStore(faults: faults.plan))

@@ -4,10 +4,10 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Two set an object to the same, each on the version that both had seen (docs/decisions/0086).
-@Suite("Deciding a change that wants what is there")
+/// Two clients set an object to the same value, each on the version that both had seen (docs/decisions/0086).
+@Suite("Deciding a change to the current value")
 struct EqualObjectTests {
-    /// `shopping:` at version 1, and `shopping: milk` at 2 by somebody else.
+    /// `shopping:` at version 1, and `shopping: milk` at 2 by another client.
     private func shop(_ memory: Memory) throws -> TestShard {
         let shard = try TestShard(memory)
         try shard.make("k", ["t": "shopping:", "n": 1])
@@ -15,7 +15,7 @@ struct EqualObjectTests {
         return shard
     }
 
-    @Test("a whole object on an old version that is there already is 412, in every form", arguments: Memory.allCases)
+    @Test("a whole object on an old version that equals the newest is 412, in every form", arguments: Memory.allCases)
     func whole(_ memory: Memory) throws {
         let shard = try shop(memory)
         let wanted: JSONValue = ["t": "shopping: milk", "n": 1]
@@ -34,7 +34,7 @@ struct EqualObjectTests {
         #expect(try shard.log().count == 2)
     }
 
-    @Test("two who type the same at one place both stand", arguments: Memory.allCases)
+    @Test("equal text that two clients type at one place is kept twice", arguments: Memory.allCases)
     func keystrokes(_ memory: Memory) throws {
         for library in [AuthorLibrary.thicket, .other] {
             let shard = try shop(memory)
@@ -42,7 +42,7 @@ struct EqualObjectTests {
             #expect(typed.version == 3)
             #expect(try shard.stored("k") == ["t": "shopping: milk milk", "n": 1])
         }
-        // Our library's edit that was refused with 440, and goes out once more with the whole object beside it.
+        // Thicket's edit that was refused with 440 and is sent again with the whole object beside it.
         let shard = try shop(memory)
         let (edit, whole): (JSONValue, JSONValue) = (
             ["t": ["o": "d", "v": "=9\t+ milk"]], ["t": "shopping: milk", "n": 1]
@@ -51,7 +51,9 @@ struct EqualObjectTests {
         #expect(try shard.stored("k") == ["t": "shopping: milk milk", "n": 1])
     }
 
-    @Test("of a whole object only what is not there yet is set, also inside of objects", arguments: Memory.allCases)
+    @Test(
+        "a whole object sets only values that differ from the newest, also inside objects",
+        arguments: Memory.allCases)
     func partly(_ memory: Memory) throws {
         let shard = try TestShard(memory)
         try shard.make("k", ["t": "a", "o": ["t": "b", "n": 1]])
@@ -62,7 +64,7 @@ struct EqualObjectTests {
     }
 
     @Test(
-        "what others typed letter by letter is found, too; what differs is merged as before", arguments: Memory.allCases
+        "text typed letter by letter is found, too; values that differ are merged as before", arguments: Memory.allCases
     )
     func chain(_ memory: Memory) throws {
         let shard = try TestShard(memory)
@@ -78,7 +80,7 @@ struct EqualObjectTests {
         #expect(try shard.stored("k") == ["t": "Shopping: milk"])
     }
 
-    @Test("removed keys that are gone, and numbers of one value, are there already", arguments: Memory.allCases)
+    @Test("keys removed already and numbers of equal value count as equal", arguments: Memory.allCases)
     func removedKeys(_ memory: Memory) throws {
         let shard = try TestShard(memory)
         try shard.make("k", ["a": 1, "b": 2, "l": [1]])
@@ -86,7 +88,7 @@ struct EqualObjectTests {
         #expect(try shard.send("k", sv: 1, d: ["b": 3.0, "l": [1, 2]]) == .error(412))
     }
 
-    @Test("in a sealed bucket a whole object is put in order on the newest version only", arguments: Memory.allCases)
+    @Test("in a sealed bucket a whole object is inserted on the newest version only", arguments: Memory.allCases)
     func sealed(_ memory: Memory) throws {
         let shard = try TestShard(memory)
         shard.seal()
@@ -100,14 +102,17 @@ struct EqualObjectTests {
         #expect(try shard.sealed()?.tail == [1])
         #expect(try shard.send(key, sv: 2, v: insertion(2), ccid: id, isWhole: true).version == 3)
         #expect(try shard.send(key, sv: 1, v: insertion(2), ccid: id, isWhole: true) == .error(409))
-        #expect(try shard.insert(3, sv: 1).version == 4, "any other goes in on any version")
+        #expect(try shard.insert(3, sv: 1).version == 4, "other insertions are accepted on any version")
     }
 }
 
-/// What cuts a surrogate pair is told with whole pairs: strict decoders read every delta that leaves the server.
+/// A delta that cuts a surrogate pair is sent with whole pairs: strict decoders read every delta that leaves the
+/// server.
 @Suite("Deciding a change that cuts a surrogate pair")
 struct CutPairTests {
-    @Test("on time and late, in the log and in the answer", arguments: Memory.allCases)
+    @Test(
+        "a cut pair is sent as whole pairs, on time and late, in the log and in the answer",
+        arguments: Memory.allCases)
     func named(_ memory: Memory) throws {
         for library in [AuthorLibrary.thicket, .other] {
             let shard = try TestShard(memory)
@@ -125,7 +130,7 @@ struct CutPairTests {
         }
     }
 
-    @Test("random edits that cut pairs, on time and late: each delta of the log is whole and leads to what is stored")
+    @Test("random edits that cut pairs, on time and late, are answered with whole deltas that give the stored text")
     func random() throws {
         let seed: UInt64 = 8_686
         var random = SeededRandom(seed: seed)

@@ -4,7 +4,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Edits that come after thousands of others: carried in bounded time, with nothing lost.
+/// Edits that arrive after thousands of others are rebased in bounded time, with nothing lost.
 @Suite("Late edits")
 struct LateEditTests {
     private func change(_ operations: [(key: String, operation: Operation)]) -> LaterChange {
@@ -25,7 +25,7 @@ struct LateEditTests {
     }
 
     @Test(
-        "an edit that is late by 4,000 changes of a long text meets few of them one by one",
+        "an edit that is late by 4,000 changes of a long text is rebased in fewer than 300 steps",
         arguments: [TransformRule.reference, .exact(tie: .after)])
     func bounded(_ rule: TransformRule) throws {
         let length: Int = 50_000
@@ -56,7 +56,7 @@ struct LateEditTests {
     func tooLate() throws {
         let base: JSONObject = .init([(key: "t", value: .string(String(repeating: "a", count: 100_000)))])
         let edit: ObjectDiff = .init([(key: "t", operation: typing("!", at: 0, of: 100_000))])
-        // Removed and made anew, over and over: each time the edit brings the whole text back.
+        // Removed and created again, over and over: each time the edit brings the whole text back.
         let changes: [LaterChange] = (0..<4_000).map { index in
             change([(key: "t", operation: index.isMultiple(of: 2) ? .remove : .insert("b"))])
         }
@@ -65,7 +65,7 @@ struct LateEditTests {
         #expect(late.work < LateEdit.workMax + 200_000)
     }
 
-    @Test("meeting changes composed and one by one gives the same object, texts with the same letters")
+    @Test("rebasing over composed changes and one by one gives the same object, texts with the same letters")
     func sameEitherWay() throws {
         let seed: UInt64 = .random(in: .min ... .max)
         var random: SeededRandom = .init(seed: seed)
@@ -94,8 +94,8 @@ struct LateEditTests {
         }
     }
 
-    /// What a client makes of it (decision 0002). Each unit is another letter, so that nothing is taken for something else.
-    @Test("what a device typed and deleted again stays deleted, wherever the server puts the first change")
+    /// How a client follows it (decision 0002). Each unit is a different letter, so that none is mistaken for another.
+    @Test("text that a device typed and deleted again stays deleted, wherever the server puts the first change")
     func deletedStaysDeleted() throws {
         let seed: UInt64 = .random(in: .min ... .max)
         var random: SeededRandom = .init(seed: seed)
@@ -106,7 +106,7 @@ struct LateEditTests {
             var now: [UInt16] = (0..<Int.random(in: 0..<6, using: &random)).compactMap { _ in fresh.next() }
             let base: JSONObject = object(now)
             let mine: TextDelta = random.delta(now, &fresh)
-            // Reckoned one by one, as a device that hears of each change.
+            // Computed one by one, as a device does that receives each change.
             var reckoned: ObjectDiff = ObjectDiff([(key: "t", operation: .text(mine))])
             var changes: [LaterChange] = []
             for _ in 0..<Int.random(in: 0..<7, using: &random) {
@@ -141,7 +141,7 @@ struct LateEditTests {
 
     private func object(_ units: [UInt16]) -> JSONObject { ["t": .string(String(decoding: units, as: UTF16.self))] }
 
-    @Test("what somebody typed into a text may come back into an edit that sets it whole, though it was replaced since")
+    @Test("text typed by another client may return in an edit that sets the text whole, though it was replaced since")
     func setWhole() throws {
         let base: JSONObject = ["t": "the quick jumps"]
         var typed: TextDelta = .init()
@@ -199,7 +199,7 @@ extension SeededRandom {
 
     private mutating func operation(on value: JSONValue?, _ key: String) -> Operation? {
         let dice: Int = .random(in: 0..<10, using: &self)
-        // Values of their own, so that no two sides happen to mean the same.
+        // Unique values, so that no two sides set the same one by chance.
         let fresh: JSONValue = .string("\(key)\(UInt32.random(in: 0 ... .max, using: &self))")
         switch value {
         case nil: return .insert(fresh)
@@ -215,7 +215,7 @@ extension SeededRandom {
         }
     }
 
-    /// Some deletions, and insertions of units that are nowhere yet.
+    /// Some deletions, and insertions of units that occur nowhere yet.
     fileprivate mutating func delta(_ text: [UInt16], _ fresh: inout ClosedRange<UInt16>.Iterator) -> TextDelta {
         var delta: TextDelta = .init()
         for place: Int in 0...text.count {

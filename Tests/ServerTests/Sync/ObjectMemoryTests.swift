@@ -4,7 +4,7 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// What an object in memory counts for, whatever it is made of.
+/// The bytes that an object in memory counts for, whatever it consists of.
 @Suite("Memory of objects in use") struct ObjectMemoryTests {
     /// A value with members and elements of several levels.
     private func value(_ random: inout SeededRandom, depth: Int) -> JSONValue {
@@ -26,7 +26,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "members are followed from change to change as if they were counted anew",
+        "the count of members kept from change to change equals a fresh count",
         arguments: 1...8 as ClosedRange<UInt64>)
     func followed(_ seed: UInt64) throws {
         var random: SeededRandom = .init(seed: seed)
@@ -46,7 +46,7 @@ import ThicketTestSupport
         #expect(applied > 60 && largest > 20)
     }
 
-    @Test("an object made from its text counts for its text until somebody changes it, and for its members then")
+    @Test("an object made from its text counts for its text until it is changed, and then for its members")
     func creation() throws {
         let shard: TestShard = try .init()
         let key: EntityKey = try .init("k")
@@ -61,7 +61,7 @@ import ThicketTestSupport
     }
 
     @Test(
-        "however often an object of very many members is replaced, one state of it is kept, and late edits find the log"
+        "an object of very many members, replaced often, keeps one state in memory, and late edits use the log"
     )
     func replaced() throws {
         let shard: TestShard = try .init()

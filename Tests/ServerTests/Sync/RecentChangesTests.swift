@@ -6,7 +6,7 @@ import ThicketTestSupport
 
 @Suite("RecentChanges, RecencyList and RecencyMap")
 struct RecentChangesTests {
-    @Test("whatever is given up, what is answered is exactly what was done", arguments: 0..<20)
+    @Test("after any eviction the returned changes are exactly the changes made", arguments: 0..<20)
     func model(_ seed: Int) throws {
         var random = SeededRandom(seed: UInt64(seed))
         var recent = RecentChanges()
@@ -44,7 +44,7 @@ struct RecentChangesTests {
         #expect(recent.changes(after: 200) == nil)
     }
 
-    @Test("a gap in the versions forgets what came before it")
+    @Test("a gap in the versions drops the changes before it")
     func gap() {
         var recent = RecentChanges()
         recent.append(.value(.remove), before: ["n": 1], beforeSize: 7, makes: 5, diffSize: 0)
@@ -82,7 +82,7 @@ struct RecentChangesTests {
         #expect(list.bytes == 0 && list.oldest == nil)
     }
 
-    @Test("the map evicts what was used longest ago, never the newest entry", arguments: 0..<10)
+    @Test("the map evicts the least recently used entry, never the newest", arguments: 0..<10)
     func map(_ seed: Int) {
         var random = SeededRandom(seed: UInt64(100 + seed))
         let map = RecencyMap<Int, String>()

@@ -25,7 +25,7 @@ struct RoomTests {
     }
 
     @Test(
-        "one object too many pushes out the one changed least recently, told as a removal that is nobody's",
+        "an object above the capacity evicts the least recently changed one, as a removal without an author",
         arguments: Memory.allCases)
     func pushed(memory: Memory) throws {
         let shard: TestShard = try .init(memory)
@@ -36,16 +36,16 @@ struct RoomTests {
         #expect(answers.map { $0.element?["id"] } == ["d", "b"])
         #expect(answers[1].element?["o"] == "-" && answers[1].element?["clientid"] == "capacity")
         #expect(try Self.live(shard) == ["a", "c", "d"])
-        // An edit needs no room, a removal makes some.
+        // An edit needs no space, a removal frees some.
         #expect(try shard.group([shard.submission("c", sv: 1, v: ["n": ["o": "r", "v": 2]])]).count == 1)
         try shard.send("a", .remove)
         #expect(try shard.group([shard.submission("b", d: ["n": 3])]).count == 1)
         #expect(try Self.live(shard) == ["b", "c", "d"])
-        #expect(try shard.send("b", d: ["n": 4]).version == 4, "what is pushed out goes on counting when it comes back")
+        #expect(try shard.send("b", d: ["n": 4]).version == 4, "an evicted object continues its versions")
         #expect(Set(try shard.log().map(\.changeID)).count == 10)
     }
 
-    @Test("in one group it is the same, also in a bucket that is not on disk yet", arguments: Memory.allCases)
+    @Test("the capacity holds within one group, also in a bucket that is not on disk yet", arguments: Memory.allCases)
     func atOnce(memory: Memory) throws {
         let shard: TestShard = try .init(memory)
         try Self.set(["capacity": 2], shard)
@@ -53,7 +53,7 @@ struct RoomTests {
         for number: Int in 0..<6 { changes.append(try shard.submission("k\(number)", d: ["n": 1])) }
         #expect(try shard.group(changes).count == 10)
         #expect(try Self.live(shard) == ["k4", "k5"])
-        // Both that are on disk are changed in the group before it is full.
+        // Both objects on disk are changed in the group before the new object needs space.
         changes = [
             try shard.submission("k4", sv: 1, v: ["n": ["o": "r", "v": 2]]),
             try shard.submission("k5", sv: 1, v: ["n": ["o": "r", "v": 2]]), try shard.submission("z", d: ["n": 1]),
@@ -62,12 +62,12 @@ struct RoomTests {
         #expect(try Self.live(shard) == ["k5", "z"])
     }
 
-    @Test("set, changed and taken back it is followed from the next group on; made smaller, objects go step by step")
+    @Test("a set, changed or removed capacity holds from the next group on; a smaller one evicts step by step")
     func changed() throws {
         let shard: TestShard = try .init(.disk)
         for number: Int in 100..<150 { try shard.make("k\(number)", ["n": 1]) }
         try Self.set(["capacity": 20], shard)
-        #expect(try Self.live(shard).count == 50, "nothing goes before something comes")
+        #expect(try Self.live(shard).count == 50, "nothing is evicted before an object is created")
         #expect(try shard.group([shard.submission("new1", d: ["n": 1])]).count == 1 + BucketCapacity.removalsMax)
         #expect(try Self.live(shard).contains("k115") == false && Self.live(shard).contains("k116"))
         #expect(try shard.group([shard.submission("new2", d: ["n": 1])]).count == 1 + BucketCapacity.removalsMax)
@@ -83,7 +83,7 @@ struct RoomTests {
     }
 
     @Test(
-        "what a smaller capacity pushes out is no more in a group than an EMPTY removes, beside what each new object does"
+        "a smaller capacity evicts per group at most what EMPTY removes, besides one object per new object"
     )
     func bounded() throws {
         let shard: TestShard = try .init { $0.clearedObjectsPerGroup = 10 }
@@ -96,7 +96,7 @@ struct RoomTests {
         }
     }
 
-    @Test("other buckets and other users' have their own room")
+    @Test("each bucket of each user has its own capacity")
     func others() throws {
         let shard: TestShard = try .init()
         try Self.set(["capacity": 1], shard)
@@ -115,7 +115,7 @@ struct RoomTests {
         #expect(counts == [1, 1, 2])
     }
 
-    @Test("a group that the store refuses pushes nothing out, and the count is right afterwards")
+    @Test("a group that the store refuses evicts nothing, and the count is right afterwards")
     func failure() throws {
         let faults: FaultSwitch = .init()
         let shard: TestShard = try .init(store: MemoryStore(faults: faults.plan))
@@ -130,7 +130,7 @@ struct RoomTests {
     }
 
     @Test(
-        "whatever is made, edited and removed, there are never more, and those that went were the oldest",
+        "random creations, edits and removals never exceed the capacity, and the oldest objects are evicted",
         arguments: 0..<8)
     func model(round: UInt64) throws {
         let seed: UInt64 = 3_400 + round
@@ -159,7 +159,7 @@ struct RoomTests {
         }
     }
 
-    @Test("options that would do nothing are refused: nothing is set in vain")
+    @Test("options without an effect are refused with 400")
     func refused() throws {
         let shard: TestShard = try .init()
         for (key, options): (String, JSONValue) in [
@@ -179,7 +179,7 @@ struct RoomTests {
         let patch: SubmittedChange = try shard.submission(
             "notes", v: ["schema": ["o": "+", "v": 1]], bucket: try Self.options(shard))
         #expect(try shard.group([patch]) == [.error(400)])
-        // Of a user's bucket nobody asks that.
+        // Objects of a user's bucket are not restricted in this way.
         try shard.make("x", ["schema": 1])
     }
 }

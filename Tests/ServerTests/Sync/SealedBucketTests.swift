@@ -59,7 +59,7 @@ extension TestShard {
     private struct MissingOperation: Error {}
 }
 
-/// Mode `sealed`, decided by the shard: the server orders what it cannot read (sealed buckets, part 8).
+/// Mode `sealed`, decided by the shard: the server orders operations that it cannot read (sealed buckets, part 8).
 @Suite("Sealed buckets in the shard")
 struct SealedBucketTests {
     @Test(
@@ -67,19 +67,19 @@ struct SealedBucketTests {
     func sealing(memory: Memory) throws {
         let shard: TestShard = try .init(memory)
         #expect(shard.seal() == .mode(.sealed))
-        #expect(shard.seal() == .mode(.sealed), "a second wish changes nothing")
+        #expect(shard.seal() == .mode(.sealed), "a second request changes nothing")
         try shard.restart()
         #expect(try shard.make("k", ["t": "clear"]) == .error(400))
         #expect(try shard.create().version == 1)
         #expect(try shard.store.makeReader().bucket(shard.bucket)?.mode == .sealed)
         let open: TestShard = try .init(memory)
         try open.make("k", ["t": "clear"])
-        #expect(open.seal() == .mode(.open), "a bucket with a past is not turned")
+        #expect(open.seal() == .mode(.open), "a bucket with changes stays open")
         #expect(try open.send("k", .remove).version == 2)
-        #expect(open.seal() == .mode(.open), "nor one whose objects are gone")
+        #expect(open.seal() == .mode(.open), "also when its objects are removed")
     }
 
-    @Test("what an operator has said of a name holds for buckets that are not there yet", arguments: Memory.allCases)
+    @Test("the mode that an operator set for a name holds for buckets created later", arguments: Memory.allCases)
     func byName(memory: Memory) throws {
         let shard: TestShard = try .init(memory)
         guard let store: MemoryStore = shard.store as? MemoryStore else { return try Self.byNameOnDisk(shard) }
@@ -101,7 +101,7 @@ struct SealedBucketTests {
         }
     }
 
-    @Test("a mode that an operator changes under a group that is being decided is followed by that very group")
+    @Test("a mode that an operator changes during a group applies to that group")
     func changedMeanwhile() throws {
         let folder: StoreFolder = .init()
         let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
@@ -113,13 +113,13 @@ struct SealedBucketTests {
             try admin.setMode(mode, of: shard.bucket.name, in: shard.bucket.app)
             return try shard.core.commit().buckets.flatMap(\.events).map(Answer.init)
         }
-        // A bucket without a row, then one whose objects are all gone, both ways.
+        // A bucket without a row, then one whose objects are all removed, both ways.
         #expect(try group(shard.submission("k", v: ["t": ["o": "+", "v": "clear"]]), .sealed) == [.error(400)])
         #expect(try shard.create().version == 1)
         #expect(try shard.send(SealedText.key(), .remove).version == 2)
         let creation: SubmittedChange = try shard.submission(
             SealedText.key(1), v: SealedText.creation(SealedText.snapshot()))
-        #expect(try group(creation, .open).first?.version == 1, "what is sealed is welcome in an open bucket")
+        #expect(try group(creation, .open).first?.version == 1, "an open bucket accepts sealed objects")
         #expect(try shard.send(SealedText.key(1), .remove).version == 2)
         let open: SubmittedChange = try shard.submission("k2", v: ["t": ["o": "+", "v": "clear"]])
         #expect(try group(open, .sealed) == [.error(400)])
@@ -127,7 +127,7 @@ struct SealedBucketTests {
     }
 
     @Test(
-        "insertions stand in the order in which they came, the newest first, whatever version their authors knew",
+        "insertions are ordered by their arrival, the newest first, whatever version their authors knew",
         arguments: Memory.allCases)
     func ordering(memory: Memory) throws {
         let shard: TestShard = try .init(memory)
@@ -141,13 +141,13 @@ struct SealedBucketTests {
         #expect(answer.element?["v"] == SealedText.insertion(SealedText.operation(SealedText.changeID(4))))
         #expect(try shard.sealed()?.tail == [4, 3, 2, 1])
         #expect(try shard.insert(4, sv: 5) == .error(409), "a resend is known by its ccid")
-        #expect(try shard.insert(5, sv: 9) == .error(405), "a version that is not there yet")
+        #expect(try shard.insert(5, sv: 9) == .error(405), "a version that does not exist yet")
         #expect(try shard.create() == .error(405), "never merged, never compared")
         #expect(try shard.insert(6, sv: 1, key: SealedText.key(1)) == .error(404))
     }
 
     @Test(
-        "however late, an insertion needs no kept version; one of an earlier incarnation is 405",
+        "a late insertion needs no kept version; one from before a re-creation is 405",
         arguments: Memory.allCases)
     func late(memory: Memory) throws {
         let shard: TestShard = try .init(memory) { settings in
@@ -157,7 +157,7 @@ struct SealedBucketTests {
         shard.seal()
         try shard.create()
         for number: Int in 1...20 { #expect(try shard.insert(number, sv: 1).version == Version(number + 1)) }
-        #expect(try shard.compact(3, over: [0], removing: 17..<20, sv: 3) == .error(405), "a compaction needs it")
+        #expect(try shard.compact(3, over: [0], removing: 17..<20, sv: 3) == .error(405), "a compaction needs one")
         #expect(try shard.compact(3, over: [0], removing: 17..<20, sv: 21).version == 22)
         #expect(try shard.insert(30, sv: 1).version == 23)
         #expect(try shard.send(SealedText.key(), .remove, sv: 23).version == 24)
@@ -172,14 +172,14 @@ struct SealedBucketTests {
     }
 
     @Test(
-        "a compaction takes what it covers and nothing else, wherever the tail has grown to", arguments: Memory.allCases
+        "a compaction replaces what it covers and nothing else, however far the tail grew", arguments: Memory.allCases
     )
     func compacting(memory: Memory) throws {
         let shard: TestShard = try .init(memory)
         shard.seal()
         try shard.create()
         for number: Int in 1...8 { try shard.insert(number, sv: Version(number)) }
-        // Made when six were there; two have come since.
+        // Made with six operations; two were added since.
         #expect(try shard.compact(4, over: [0], removing: 2..<6, sv: 7).version == 10)
         #expect(try #require(try shard.sealed()) == (snapshots: [4], tail: [8, 7, 6, 5]))
         let seen: JSONValue? = try shard.log().last.map { try JSONValue(parsing: $0.diff) }
@@ -187,7 +187,7 @@ struct SealedBucketTests {
     }
 
     @Test(
-        "two that compact at once leave two snapshots if the later covers more, and none is lost",
+        "two concurrent compactions leave two snapshots if the later covers more, and lose no operation",
         arguments: Memory.allCases)
     func racing(memory: Memory) throws {
         let shard: TestShard = try .init(memory)
@@ -214,7 +214,7 @@ struct SealedBucketTests {
         let table: [(Int, [Int], Range<Int>, Version)] = [
             (4, [0], 5..<8, 9), (4, [0], 3..<8, 9), (4, [0], 0..<4, 9), (4, [0], 3..<7, 9), (4, [], 4..<8, 9),
             (4, [1], 5..<8, 9), (9, [0], 0..<8, 9), (9, [0], 0..<9, 9), (0, [0], 4..<8, 9),
-            // Of an older version: what would fit now, or did before.
+            // At an older version: removals that would fit now, or did before.
             (4, [0], 4..<8, 7), (3, [0], 2..<5, 7), (7, [0], 0..<7, 7),
         ]
         for (position, known, removed, sv): (Int, [Int], Range<Int>, Version) in table {
@@ -260,7 +260,7 @@ struct SealedBucketTests {
         }
     }
 
-    @Test("a tail without room is 413 until somebody compacts; a long snapshot is 413, and does not hinder edits")
+    @Test("a full tail is 413 until it is compacted; a long snapshot is 413 and does not hinder edits")
     func room() throws {
         let shard: TestShard = try .init { $0.documentBytesMax = 4_096 }
         shard.seal()
@@ -278,21 +278,21 @@ struct SealedBucketTests {
         #expect(try shard.send(SealedText.key(1), v: SealedText.creation(large)) == .error(413))
     }
 
-    @Test("removals and EMPTY say nothing and are taken as ever", arguments: Memory.allCases)
+    @Test("removals and EMPTY work as in open buckets", arguments: Memory.allCases)
     func removals(memory: Memory) throws {
         let shard: TestShard = try .init(memory)
         shard.seal()
         for number: Int in 0..<3 { try shard.create(SealedText.key(number)) }
         #expect(try shard.insert(1, sv: 1).version == 2)
         #expect(
-            try shard.send(SealedText.key(), .remove, sv: 1) == .error(405), "an edit has come behind the tombstone")
+            try shard.send(SealedText.key(), .remove, sv: 1) == .error(405), "an edit came after version 1")
         #expect(try shard.send(SealedText.key(), .remove, sv: 2).version == 3)
         #expect(try shard.group([shard.submission("notes", .empty)]) == [], "it begins with the next group")
         #expect(try shard.group([]).map(\.version) == [2, 2])
         #expect(try shard.stored(SealedText.key(1)) == nil && shard.stored(SealedText.key(2)) == nil)
     }
 
-    @Test("a capacity does not hold for sealed buckets: what the server removes looks like a theft")
+    @Test("a capacity does not apply to sealed buckets: a removal by the server looks like a theft")
     func capacity() throws {
         let shard: TestShard = try .init(.disk)
         shard.seal()

@@ -5,8 +5,8 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Clear text at every door of a sealed bucket.
-@Suite("Sealed buckets refuse what they could read")
+/// Clear text at every entry point of a sealed bucket.
+@Suite("Sealed buckets refuse clear text")
 struct SealedDoorTests {
     private static let id: String = SealedText.changeID(0xF00)
     private static let operation: String = SealedText.operation(id)
@@ -105,7 +105,7 @@ struct SealedDoorTests {
         return nil
     }
 
-    @Test("every change that is not of the shape is 400, says why to the metrics, and leaves nothing behind")
+    @Test("every change of another shape is 400 with its reason for the metrics, and leaves nothing behind")
     func shapes() throws {
         let shard: TestShard = try .init(.disk)
         shard.seal()
@@ -113,7 +113,7 @@ struct SealedDoorTests {
         try shard.insert(1, sv: 1)
         let before: [ChangeRecord] = try shard.log()
         for (name, sv, v, reason): (String, Version?, JSONValue, SealedFault) in Self.table {
-            // A key that is free, so that nothing but the shape can be the reason.
+            // A free key, so that only the shape can be the reason.
             let key: String = sv == nil ? SealedText.key(1) : SealedText.key()
             #expect(try shard.send(key, sv: sv.map { $0 + 1 }, v: v, ccid: Self.id) == .error(400), "\(name)")
             #expect(Self.fault(shard.lastOutcome) == reason, "\(name)")
@@ -122,7 +122,7 @@ struct SealedDoorTests {
         #expect(try shard.insert(0xF00, sv: 2).version == 3, "the refused ccid is not used up")
     }
 
-    @Test("whole objects, alone or beside a sound difference, are refused; so are clear keys")
+    @Test("whole objects, alone or beside a valid diff, and clear keys are refused with 400")
     func wholeObjects() throws {
         let shard: TestShard = try .init(.disk)
         shard.seal()
@@ -150,7 +150,7 @@ struct SealedDoorTests {
         #expect(try shard.log().count == 1)
     }
 
-    @Test("what comes beside the operations of a sound change does not get into the log")
+    @Test("members beside the operations of a valid change do not reach the log")
     func smuggled() throws {
         let shard: TestShard = try .init(.disk)
         shard.seal()

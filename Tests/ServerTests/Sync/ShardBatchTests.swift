@@ -11,7 +11,7 @@ struct ShardBatchTests {
         case other(Int)
     }
 
-    /// Writes down what the core asks of the thread around it.
+    /// Records what the core asks of its thread.
     private struct Host: ShardHost {
         let core: ShardCore
         var waiting = Set<TenantID>()
@@ -78,7 +78,7 @@ struct ShardBatchTests {
     @Test("an empty batch commits nothing")
     func empty() throws { #expect(try Self.run([]).diary.isEmpty) }
 
-    @Test("other work comes between two groups, without a commit when nothing was decided")
+    @Test("other work runs between two groups, without a commit when nothing was decided")
     func other() throws {
         let batch: [Work] = [.other(1), try Self.change(1, of: 1), .other(2), .other(3), try Self.change(2, of: 1)]
         #expect(
@@ -87,14 +87,14 @@ struct ShardBatchTests {
             ])
     }
 
-    @Test("what waits is not decided, and does not hold up other tenants")
+    @Test("requests of a waiting tenant are not decided, and do not hold up other tenants")
     func waiting() throws {
         let batch = try [Self.change(1, of: 1), Self.change(2, of: 2), Self.change(3, of: 1)]
         #expect(try Self.run(batch, waiting: [1]).diary == ["left 1", "1 of 2", "left 1", "commit 1"])
         #expect(try Self.run(batch, waiting: [1, 2]).diary == ["left 1", "left 2", "left 1"])
     }
 
-    @Test("after a commit that ends the process nothing more is done")
+    @Test("after a commit that ends the process no more work is done")
     func death() throws {
         let batch: [Work] = [try Self.change(1, of: 1), .other(1), try Self.change(2, of: 1)]
         let (diary, isAlive) = try Self.run(batch, lives: 1)

@@ -4,10 +4,10 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// Says what befalls the commits of a store, from the test's hand.
+/// Sets the fault of a store's commits.
 final class FaultSwitch: Sendable {
     private let fault = Mutex<CommitFault>(.none)
-    /// What befalls every commit from now on.
+    /// Sets the fault of every commit from now on.
     func set(_ next: CommitFault) { fault.withLock { $0 = next } }
     var plan: FaultPlan { { _ in self.fault.withLock { $0 } } }
 }
@@ -16,7 +16,7 @@ final class FaultSwitch: Sendable {
 struct ShardCoreTests {
     func edit(_ value: Int64) -> JSONValue { ["n": ["o": "r", "v": .number(JSONNumber(value))]] }
 
-    @Test("a group's answers come in the order of decision, each seeing what came before it")
+    @Test("a group's answers come in the order of decision, and each change sees those before it")
     func order() throws {
         let shard = try TestShard()
         let answers: [Answer] = try shard.group([
@@ -31,7 +31,7 @@ struct ShardCoreTests {
         #expect(shard.lastOutcome.refusedCount == 2)
     }
 
-    @Test("the log links every row to the one before it, of its object and of its bucket")
+    @Test("each row of the log links to the previous row of its object and of its bucket")
     func chains() throws {
         let shard = try TestShard()
         try shard.group([
@@ -49,7 +49,7 @@ struct ShardCoreTests {
         #expect(shard.lastOutcome.buckets.first?.published == 5)
     }
 
-    @Test("a group that the store refuses is answered 503, 409 and 412 included, and the next one works")
+    @Test("a group that the store refuses is 503, also instead of 409 and 412, and the next group works")
     func failedCommit() throws {
         let faults = FaultSwitch()
         let shard = try TestShard(store: MemoryStore(faults: faults.plan))
@@ -70,7 +70,7 @@ struct ShardCoreTests {
         #expect(shard.lastOutcome.failure == nil)
     }
 
-    @Test("answers about buckets that the failed group did not write stay as they are")
+    @Test("answers about buckets that the failed group did not write stay unchanged")
     func failureOfAnotherBucket() throws {
         let faults = FaultSwitch()
         let shard = try TestShard(store: MemoryStore(faults: faults.plan))
@@ -86,11 +86,11 @@ struct ShardCoreTests {
         #expect(try shard.group([shard.submission("k", d: ["n": 1], bucket: other)]).map(\.version) == [1])
     }
 
-    @Test("one bad row does not stop the others: they are tried one by one")
+    @Test("a bad row does not stop the other changes of its group: they are tried one by one")
     func badRow() throws {
         let rows = Mutex<Int>(0)
         let store = MemoryStore(faults: { point in
-            // Any group refuses; alone, the second change does.
+            // Every group is refused; alone, the second change is.
             if point.changes > 1 { return .fail(StoreError(.constraint, "a bad row")) }
             return rows.withLock { count in
                 count += 1
@@ -108,7 +108,7 @@ struct ShardCoreTests {
         #expect(shard.lastOutcome.buckets.count == 1)
     }
 
-    @Test("a store that cannot be read refuses with 503, and is read again the next time")
+    @Test("a store that cannot be read gives 503 and is read again the next time")
     func failedRead() throws {
         let store = MemoryStore()
         let shard = try TestShard(.cold, store: store)
@@ -120,7 +120,7 @@ struct ShardCoreTests {
         #expect(try shard.send("k", sv: 1, v: edit(1), ccid: "late").version == 2)
     }
 
-    @Test("the bounds of a group say when it is full")
+    @Test("a group is full at its bound of changes or of bytes")
     func full() throws {
         let shard = try TestShard { $0.groupChangesMax = 2 }
         _ = shard.core.receive(.change(try shard.submission("a/b")))
@@ -151,7 +151,7 @@ struct ShardCoreTests {
         #expect(try shard.group([shard.submission("l", d: [:], bucket: bucket("two"))]).first?.version == 1)
     }
 
-    @Test("rows carry the whole body when enough diffs and bytes have gone by, and every version can be read")
+    @Test("rows carry a whole body after enough diffs and bytes, and every version can be read")
     func keyframes() throws {
         let shard = try TestShard()
         try shard.make("k", ["t": .string(String(repeating: "x", count: 600))])
@@ -172,7 +172,7 @@ struct ShardCoreTests {
         }
     }
 
-    @Test("background work moves the floor of a bucket in memory: what it forgot is no longer rebased over")
+    @Test("maintenance raises the floor of a bucket in memory, and no edit is rebased over changes that it cut")
     func maintenance() throws {
         let shard = try TestShard()
         try shard.make("k", ["n": 0])
@@ -209,7 +209,7 @@ struct ShardCoreTests {
         #expect(try shard.stored("k") == ["n": 1, "m": 1])
     }
 
-    @Test("what is in memory stays within its bounds, the longest unused goes first")
+    @Test("objects in memory stay within their bound, and the least recently used are evicted first")
     func eviction() throws {
         let shard = try TestShard { $0.entityCacheBytes = 40_000 }
         for number in 0..<100 { try shard.make("k\(number)", ["t": .string(String(repeating: "x", count: 500))]) }

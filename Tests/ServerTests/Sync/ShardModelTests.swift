@@ -7,21 +7,21 @@ import ThicketTestSupport
 /// Several clients edit one bucket at once, each from its own, late copy, over a store that fails and crashes.
 @Suite("ShardCore with several clients")
 struct ShardModelTests {
-    @Test("all copies meet, no insertion is lost, nothing is applied twice", arguments: 0..<30)
+    @Test("all copies converge, no insertion is lost, no change is applied twice", arguments: 0..<30)
     func converges(_ seed: Int) throws {
         var world = try ShardWorld(seed: UInt64(seed), faults: .none)
         try world.run(steps: 250)
         try world.check()
     }
 
-    @Test("the same over commits that fail and processes that die", arguments: 0..<40)
+    @Test("all copies converge over failed commits and crashed processes", arguments: 0..<40)
     func convergesOverFaults(_ seed: Int) throws {
         var world = try ShardWorld(seed: 1_000 + UInt64(seed), faults: .some)
         try world.run(steps: 250)
         try world.check()
     }
 
-    @Test("the same with nothing kept in memory", arguments: 0..<20)
+    @Test("all copies converge with nothing kept in memory", arguments: 0..<20)
     func convergesCold(_ seed: Int) throws {
         var world = try ShardWorld(seed: 2_000 + UInt64(seed), faults: .some) {
             $0.entityCacheBytes = 0
@@ -31,7 +31,7 @@ struct ShardModelTests {
         try world.check()
     }
 
-    @Test("the same with little kept in memory and frequent keyframes", arguments: 0..<20)
+    @Test("all copies converge with little kept in memory and frequent keyframes", arguments: 0..<20)
     func convergesTight(_ seed: Int) throws {
         var world = try ShardWorld(seed: 3_000 + UInt64(seed), faults: .some) {
             $0.recentBytesMax = 200
@@ -44,7 +44,7 @@ struct ShardModelTests {
         try world.check()
     }
 
-    @Test("the same with changes that are decided elsewhere while others go on", arguments: 0..<40)
+    @Test("all copies converge with changes that are deferred while others continue", arguments: 0..<40)
     func convergesElsewhere(_ seed: Int) throws {
         var world = try ShardWorld(seed: 4_000 + UInt64(seed), faults: seed % 2 == 0 ? .none : .some) {
             $0.decidedHereMax = seed % 4 < 2 ? -1 : LateEdit.stepWork
@@ -91,7 +91,7 @@ private struct ShardWorld {
     /// Elements as broadcast, in order.
     var broadcast: [(gid: GlobalID, element: JSONValue)] = []
     var queue: [SubmittedChange] = []
-    /// What was given out to be decided, by client: its later changes wait.
+    /// Results of offloaded changes, by client: its later changes wait.
     var elsewhere: [UInt64: DeferredChange.Result] = [:]
     var decidedElsewhere: Int = 0
     /// Characters typed into each shared text; each is typed once.
@@ -234,7 +234,7 @@ private struct ShardWorld {
         }
     }
 
-    /// What was decided elsewhere comes back some time; of who waits for that, nothing comes before.
+    /// A result comes back at some time; until then no later change of its client is received.
     private mutating func nextRequest() -> ShardRequest? {
         let index: Int? = queue.firstIndex { elsewhere[$0.origin.connection] == nil }
         if let client: UInt64 = elsewhere.keys.min(), index == nil || Int.random(in: 0..<4, using: &random) == 0 {
@@ -262,7 +262,7 @@ private struct ShardWorld {
         }
     }
 
-    /// The process dies, or has died: what was not durable is gone, what was comes from the log.
+    /// The process crashes, or has crashed: changes that were not durable are lost, the others come from the log.
     private mutating func restart() throws {
         store.crash()
         store.restart()
@@ -272,7 +272,7 @@ private struct ShardWorld {
         let codec = ChangeVersionCodec(store.identity)
         let tag: UInt32 = codec.tag(of: bucket)
         let log: [ChangeRecord] = try durableLog()
-        #expect(log.count >= broadcast.count, "seed \(seed): what was announced is durable")
+        #expect(log.count >= broadcast.count, "seed \(seed): announced changes are durable")
         for (row, known) in zip(log, broadcast) { #expect(row.gid == known.gid, "seed \(seed)") }
         broadcast = try log.map {
             let element: [UInt8] = ChangeElement.encode($0, codec, tag: tag)
@@ -287,7 +287,7 @@ private struct ShardWorld {
             ?? []
     }
 
-    /// A client reads on in the log.
+    /// A client reads the next changes of the log.
     private mutating func read(_ client: Int, atMost count: Int) throws {
         for _ in 0..<min(count, broadcast.count - clients[client].position) {
             let element: JSONValue = broadcast[clients[client].position].element
@@ -311,7 +311,7 @@ private struct ShardWorld {
         }
     }
 
-    /// Faults end, everybody sends again what is unanswered, and reads to the end.
+    /// Faults end, every client resends its unanswered changes and reads the log to its end.
     private mutating func settleAll() throws {
         calm.set(.crashBefore)
         defer { calm.set(.none) }

@@ -3,7 +3,7 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// How much a shard of a test keeps in memory, and where the rest is.
+/// How much a test's shard keeps in memory, and where the rest is stored.
 enum Memory: CaseIterable, Sendable {
     /// Everything: late edits are rebased from memory.
     case warm
@@ -11,7 +11,7 @@ enum Memory: CaseIterable, Sendable {
     case cold
     /// As `cold`, over SQLite.
     case disk
-    /// As `warm`, and every change is decided beside the shard.
+    /// As `warm`, and every change is deferred.
     case elsewhere
 
     var settings: ShardSettings {
@@ -25,7 +25,7 @@ enum Memory: CaseIterable, Sendable {
     }
 }
 
-/// What a test sees of an answer.
+/// The part of an answer that tests compare.
 struct Answer: Equatable, CustomStringConvertible {
     var code: Int?
     /// The element as it goes on the wire, without its cv.
@@ -66,7 +66,7 @@ final class TestShard {
     private var ccidCount: Int = 0
     private(set) var lastOutcome = CommitOutcome()
 
-    /// - Parameter store: nil makes one of the kind that `memory` says.
+    /// - Parameter store: nil creates the store that `memory` names.
     init(
         _ memory: Memory = .warm, store given: (any Store)? = nil, _ adjust: (inout ShardSettings) -> Void = { _ in }
     ) throws {
@@ -115,18 +115,18 @@ final class TestShard {
         .node(try JSONDocument(parsing: value.serialized(), maxDepth: JSONDocument.depthCeiling).root)
     }
 
-    /// Hands over one change; one that is to be decided elsewhere is, with or without a look at the store.
+    /// Receives one change; a deferred one is decided, with or without a reader of the store.
     func receive(_ change: SubmittedChange) {
         guard let long: DeferredChange = core.receive(.change(change)) else { return }
         let reader: (any StoreReader)? = ccidCount % 3 == 0 ? nil : try? store.makeReader()
         let again: DeferredChange? = core.receive(.decided(long.decide(reading: reader)))
-        #expect(again == nil, "nobody has changed the object meanwhile")
+        #expect(again == nil, "the object has not changed meanwhile")
     }
 
     /// Sends changes as one group.
     @discardableResult
     func group(_ changes: [SubmittedChange]) throws -> [Answer] {
-        // Every other group as the loop commits it.
+        // Every second group is committed as the loop does it.
         if ccidCount % 2 == 0 { _ = core.beginCommit(of: changes.map { .change($0) }) }
         for change: SubmittedChange in changes { receive(change) }
         lastOutcome = core.commit()
@@ -154,7 +154,7 @@ final class TestShard {
         try send(key, v: .object(JSONObject(value.pairs.map { ($0.key, ["o": "+", "v": $0.value]) })))
     }
 
-    /// The object as the store has it; nil when there is none.
+    /// The object in the store; nil if it has none.
     func stored(_ key: String) throws -> JSONValue? {
         let reader: any StoreReader = try store.makeReader()
         guard let row: BucketRow = try reader.bucket(bucket)?.row,

@@ -3,7 +3,7 @@ import ThicketProtocol
 
 @testable import ThicketServer
 
-/// What objects of one user may take of the shard's memory.
+/// The share of the shard's memory that objects of one user may use.
 struct UserObjectsTests {
     private static let text: JSONValue = .string(String(repeating: "x", count: 2_000))
 
@@ -23,7 +23,7 @@ struct UserObjectsTests {
     }
 
     @Test(
-        "a user's objects stay within the share, over all buckets, the longest unused go first; other users keep theirs"
+        "a user's objects over all buckets stay within the share, least recently used go first; others keep theirs"
     )
     func share() throws {
         let shard: TestShard = try TestShard { $0.entityCacheBytesPerUser = 40_000 }
@@ -37,13 +37,13 @@ struct UserObjectsTests {
         let inMemory: Int = keys(shard, in: notes).count + keys(shard, in: tags).count + 1
         #expect(shard.core.memory.entities == inMemory)
         #expect(shard.core.memory.shareEvictions == 51 - inMemory)
-        // What was forgotten is read again.
+        // An evicted object is read again.
         let again = try shard.submission("k0", sv: 1, v: ["n": ["o": "+", "v": 1]], bucket: notes)
         #expect(try shard.group([again]).map(\.version) == [2])
     }
 
     @Test(
-        "what a user has not used for longest makes room before a change is decided, but nothing that its group changes"
+        "a user's least recently used objects are evicted before a decision, but none that its group changes"
     )
     func roomBeforehand() throws {
         let shard: TestShard = try TestShard { $0.entityCacheBytesPerUser = 12_000 }
@@ -64,7 +64,7 @@ struct UserObjectsTests {
         }
     }
 
-    @Test("an object that is larger than the share is forgotten after each change and read again")
+    @Test("an object larger than the share is evicted after each change and read again")
     func large() throws {
         let shard: TestShard = try TestShard { $0.entityCacheBytesPerUser = 1_000 }
         let notes: BucketID = try bucket("ann")
@@ -80,7 +80,7 @@ struct UserObjectsTests {
         #expect(shard.core.memory.shareEvictions == 5)
     }
 
-    @Test("where all users together have too much, those who did nothing for longest lose first")
+    @Test("above the bound for all users, the least recently active users lose their objects first")
     func all() throws {
         let shard: TestShard = try TestShard { $0.entityCacheBytes = 40_000 }
         let buckets: [BucketID] = try (0..<4).map { try bucket("user-\($0)") }
@@ -91,7 +91,7 @@ struct UserObjectsTests {
         #expect(shard.core.memory.shareEvictions == 0)
     }
 
-    @Test("a bucket that leaves the memory takes its objects out of its user's count")
+    @Test("the objects of an evicted bucket leave its user's count")
     func forgottenBucket() throws {
         let shard: TestShard = try TestShard()
         let (notes, tags) = (try bucket("ann"), try bucket("ann", "tags"))
@@ -107,7 +107,7 @@ struct UserObjectsTests {
         #expect((shard.core.memory.entities, shard.core.memory.entityBytes) == (0, 0))
     }
 
-    @Test("a group ends when the objects before its changes take as much memory as it may")
+    @Test("a group ends when the objects before its changes reach its bound of bytes")
     func group() throws {
         let shard: TestShard = try TestShard { $0.groupBytesMax = 10_000 }
         let notes: BucketID = try bucket("ann")

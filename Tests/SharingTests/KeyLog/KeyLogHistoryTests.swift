@@ -4,49 +4,49 @@ import ThicketTestSupport
 
 @testable import ThicketSharing
 
-/// Histories from a seed: many users, devices that come at random times, and at most one lie.
+/// Histories from a seed: many users, devices that act at random times, and at most one lie.
 @Suite("Random histories of the key log")
 struct KeyLogHistoryTests {
-    private static let key: Ed25519.SigningKey = .random()
+    private static let key = Ed25519.SigningKey.random()
     private static let minute: UInt64 = 60_000
 
     @Test(
-        "in honest histories of hundreds of entries nobody ever has an alarm, and all know the newest keys",
+        "in honest histories of hundreds of entries no device has an alarm, and each look-up gives the newest keys",
         arguments: [1, 2, 3] as [UInt64])
     func honest(seed: UInt64) throws {
         var random: SeededRandom = .init(seed: seed)
-        var log: KeyLog = try .init(app: "chat")
-        var people: [KeyLogPerson] = []
+        var log = try KeyLog(app: "chat")
+        var people = [KeyLogPerson]()
         var readers: [KeyLogReader] = try (0..<8).map { _ in try .init(app: "chat", logKey: Self.key.verifyingKey) }
         var now: UInt64 = 1_000_000_000
-        var seen: [String: Int] = [:]
+        var seen = [String: Int]()
         for _ in 0..<900 {
             now += Self.minute * .random(in: 0...90, using: &random)
-            let index: Int = .random(in: 0..<readers.count, using: &random)
+            let index = Int.random(in: 0..<readers.count, using: &random)
             switch Int.random(in: 0..<10, using: &random) {
             case 0 where people.count < 60, 1 where people.isEmpty:
                 people.append(try .init("user \(people.count)", 1, at: now))
                 _ = try log.append(people[people.count - 1].newest, now: now)
             case 1...4 where !people.isEmpty:
-                let place: Int = .random(in: 0..<people.count, using: &random)
+                let place = Int.random(in: 0..<people.count, using: &random)
                 let kind: KeyLogEntry.Kind = .random(in: 0..<8, using: &random) == 0 ? .reset : .rotation
                 _ = try log.append(people[place].change(kind, at: now), isResetAuthorised: true, now: now)
             case 5 where !people.isEmpty:
-                let person: KeyLogPerson = people[.random(in: 0..<people.count, using: &random)]
+                let person = people[.random(in: 0..<people.count, using: &random)]
                 #expect(try readers[index].askOwn(person.own, &log, key: Self.key, now: now) == .asCreated)
             case 6:
                 guard let heard: KeyLogHead = readers[.random(in: 0..<8, using: &random)].head else { continue }
-                var gossip: KeyLogGossip = readers[index].compare(heard, now: now)
+                var gossip = readers[index].compare(heard, now: now)
                 if case .ask(let older, let newer) = gossip {
-                    let way: KeyLogConsistency = try log.consistency(older: older, newer: newer)
+                    let way = try log.consistency(older: older, newer: newer)
                     gossip = readers[index].compare(heard, way: .given(try KeyLogConsistency(way.bytes)), now: now)
                 }
                 #expect(gossip == .consistent)
             case 7: readers[index] = try KeyLogReader(readers[index].bytes)
             default:
                 guard !people.isEmpty else { continue }
-                let person: KeyLogPerson = people[.random(in: 0..<people.count, using: &random)]
-                let verdict: KeyLogVerdict = try readers[index].ask(person.user, &log, key: Self.key, now: now)
+                let person = people[.random(in: 0..<people.count, using: &random)]
+                let verdict = try readers[index].ask(person.user, &log, key: Self.key, now: now)
                 switch verdict {
                 case .verified(let keys, let change):
                     #expect(keys == person.keys)
@@ -65,35 +65,35 @@ struct KeyLogHistoryTests {
     }
 
     enum Lie: CaseIterable, CustomTestStringConvertible {
-        /// One device is shown a log of its own, in which somebody has other keys.
+        /// One device is shown its own log, in which a user has other keys.
         case forkWithOtherKeys
-        /// One device is shown a log of its own that ends here.
+        /// One device is shown its own log, which ends here.
         case forkThatStops
-        /// Another's keys are put in by a reset, for all.
+        /// Foreign keys are inserted by a reset, for all.
         case foreignReset
-        /// Another's keys are put in by a rotation that nobody has signed.
+        /// Foreign keys are inserted by a rotation that the old key has not signed.
         case forgedRotation
-        /// Another's keys are put in as a first entry of their own, and the map names them.
+        /// Foreign keys are inserted as another first entry, and the map names them.
         case secondFirst
         /// The map goes back to an older entry.
         case olderMap
-        /// Another's keys are put in for one look-up, and taken out again.
+        /// Foreign keys are inserted for one look-up, and removed again.
         case flash
 
         var testDescription: String { "\(self)" }
     }
 
-    /// Everybody has a device: it looks at its own entries and at those of others, and talks.
+    /// Each user has a device: it looks up its own entries and those of others, and compares heads.
     private struct World {
-        var people: [KeyLogPerson] = []
-        var readers: [KeyLogReader] = []
-        var log: HostileLog = .init(key: KeyLogHistoryTests.key)
-        /// The newest chain of each as the log has it.
-        var chains: [[KeyLogEntry]] = []
-        /// Whom the server shows another log, and that one with its chains.
+        var people = [KeyLogPerson]()
+        var readers = [KeyLogReader]()
+        var log = HostileLog(key: KeyLogHistoryTests.key)
+        /// The newest chain of each user in the log.
+        var chains = [[KeyLogEntry]]()
+        /// The device to which the server shows another log, and that log with its chains.
         var other: (reader: Int, log: HostileLog, chains: [[KeyLogEntry]])?
         var now: UInt64 = 1_000_000_000
-        var alarms: Int = 0
+        var alarms = 0
 
         mutating func join() throws {
             people.append(try .init("user \(people.count)", 1, at: now))
@@ -105,18 +105,18 @@ struct KeyLogHistoryTests {
         mutating func publish(_ index: Int) throws {
             chains[index] = people[index].entries
             log.commit(people[index].newest)
-            // Both logs go on, as far as the other one may.
+            // Both logs grow, as far as the other one may.
             guard other != nil else { return }
             while other!.chains.count < people.count { other!.chains.append([]) }
         }
 
         mutating func look(_ index: Int, at target: Int) throws {
-            let isOther: Bool = other?.reader == index
-            let shown: HostileLog = isOther ? other!.log : log
-            let chain: [KeyLogEntry] = isOther ? other!.chains[target] : chains[target]
-            let known: UInt64 = readers[index].head?.size ?? 0
-            // A server that knows what it does asks nobody for a way that is not there.
-            let lookup: KeyLogLookup = try shown.lookup(
+            let isOther = other?.reader == index
+            let shown = isOther ? other!.log : log
+            let chain = isOther ? other!.chains[target] : chains[target]
+            let known = readers[index].head?.size ?? 0
+            // A competent server does not make a proof from a size that the shown log lacks.
+            let lookup = try shown.lookup(
                 people[target].user, chain, known: known <= UInt64(shown.tree.count) ? known : 0, time: now)
             if index == target {
                 if case .alarm = readers[index].checkOwn(lookup, own: people[index].own, now: now) { alarms += 1 }
@@ -125,25 +125,25 @@ struct KeyLogHistoryTests {
             switch readers[index].receive(lookup, of: people[target].user, now: now) {
             case .alarm: alarms += 1
             case .needsConfirmation(_, let keys):
-                // Whoever is asked says whether the keys are theirs.
+                // A user that is asked states whether the keys are theirs.
                 if keys == people[target].keys { try readers[index].confirm(keys) }
             default: break
             }
         }
 
         mutating func talk(_ one: Int, to two: Int) throws {
-            guard let heard: KeyLogHead = readers[one].head else { return }
-            var gossip: KeyLogGossip = readers[two].compare(heard, now: now)
+            guard let heard = readers[one].head else { return }
+            var gossip = readers[two].compare(heard, now: now)
             if case .ask(let older, let newer) = gossip {
-                let sides: [HostileLog] = [log] + (other.map { [$0.log] } ?? [])
-                let ways: [KeyLogConsistency] = sides.compactMap { side in
+                let sides = [log] + (other.map { [$0.log] } ?? [])
+                let ways = sides.compactMap { side in
                     side.tree.consistencyProof(oldSize: Int(older), newSize: Int(newer)).map {
                         KeyLogConsistency(older: older, newer: newer, proof: $0)
                     }
                 }
-                // It gives the way that helps, if it has any.
-                let good: KeyLogConsistency? = ways.first { way in
-                    var copy: KeyLogReader = readers[two]
+                // The server gives the proof that helps, if it has any.
+                let good = ways.first { way in
+                    var copy = readers[two]
                     return copy.compare(heard, way: .given(way), now: now) == .consistent
                 }
                 gossip = readers[two].compare(
@@ -152,34 +152,34 @@ struct KeyLogHistoryTests {
             if case .alarm = gossip { alarms += 1 }
         }
 
-        /// Devices that would use keys of somebody who has others.
+        /// The number of wrong keys that devices would use.
         var wrong: Int {
             readers.indices.reduce(0) { count, index in
                 count
                     + people.filter { person in
-                        let keys: PublicKeys? = readers[index].verifiedKeys(of: person.user, now: now, isOnline: true)
+                        let keys = readers[index].verifiedKeys(of: person.user, now: now, isOnline: true)
                         return keys != nil && keys != person.keys
                     }.count
             }
         }
 
         mutating func lie(_ lie: Lie, to reader: Int, about target: Int) throws {
-            let thief: KeyLogPerson = try .init(people[target].user, 200, at: now)
-            let newest: KeyLogEntry = people[target].newest
+            let thief = try KeyLogPerson(people[target].user, 200, at: now)
+            let newest = people[target].newest
             switch lie {
             case .forkWithOtherKeys:
-                var (fork, forged): (HostileLog, [[KeyLogEntry]]) = (log, chains)
-                let entry: KeyLogEntry = try newest.reset(
+                var (fork, forged) = (log, chains)
+                let entry = try newest.reset(
                     to: thief.identity, encryption: thief.encryption.publicKey, validFrom: now)
                 fork.commit(entry)
                 forged[target].append(entry)
                 other = (reader, fork, forged)
             case .forkThatStops: other = (reader, log, chains)
             case .foreignReset, .flash:
-                let entry: KeyLogEntry = try newest.reset(
+                let entry = try newest.reset(
                     to: thief.identity, encryption: thief.encryption.publicKey, validFrom: now)
                 log.commit(entry)
-                let truth: [KeyLogEntry] = chains[target]
+                let truth = chains[target]
                 chains[target].append(entry)
                 guard lie == .flash else { return }
                 try look(reader, at: target)
@@ -195,7 +195,7 @@ struct KeyLogHistoryTests {
                 log.commit(thief.newest)
                 chains[target] = thief.entries
             case .olderMap:
-                // Its owner has seen the newest one there.
+                // Its owner has seen the newest entry in the log.
                 try people[target].change(.rotation, at: now)
                 try publish(target)
                 try look(target, at: target)
@@ -225,7 +225,7 @@ struct KeyLogHistoryTests {
             }
         }
 
-        /// At last everybody talks to everybody, and two hours later looks at everybody once more.
+        /// Finally all devices look up all users and compare heads, and two hours later look up all users again.
         mutating func finish() throws {
             for one: Int in people.indices {
                 for two: Int in people.indices {
@@ -240,12 +240,12 @@ struct KeyLogHistoryTests {
         }
     }
 
-    @Test("with one lie in a history somebody has an alarm, or nobody would use a wrong key", arguments: Lie.allCases)
+    @Test("after one lie in a history a device has an alarm, or none would use a wrong key", arguments: Lie.allCases)
     func lies(lie: Lie) throws {
-        var found: Int = 0
+        var found = 0
         for seed: UInt64 in 1...6 {
             var random: SeededRandom = .init(seed: seed)
-            var world: World = .init()
+            var world = World()
             for _ in 0..<4 { try world.join() }
             for _ in 0..<40 { try world.step(&random) }
             #expect(world.alarms == 0, "before the lie, seed \(seed)")
@@ -259,7 +259,7 @@ struct KeyLogHistoryTests {
             #expect(world.alarms > 0 || world.wrong == 0, "seed \(seed)")
             if world.alarms > 0 { found += 1 }
         }
-        // A log that stops is no lie of its own: its heads are refused once somebody has told of a newer one.
+        // A log that stops is not a lie in itself: its heads are refused once another device has shown a newer one.
         if lie == .forkThatStops {
             #expect(found == 0)
         } else {
@@ -268,15 +268,15 @@ struct KeyLogHistoryTests {
     }
 
     @Test(
-        "the same histories without a lie lead to no alarm, and to the newest keys everywhere",
+        "the same histories without a lie lead to no alarm, and to the newest keys on every device",
         arguments: [1, 2, 3] as [UInt64])
     func truth(seed: UInt64) throws {
-        var random: SeededRandom = .init(seed: seed)
-        var world: World = .init()
+        var random = SeededRandom(seed: seed)
+        var world = World()
         for _ in 0..<4 { try world.join() }
         for _ in 0..<70 { try world.step(&random) }
         try world.finish()
         #expect(world.alarms == 0 && world.wrong == 0)
-        for reader: KeyLogReader in world.readers { #expect(reader.pinCount == world.people.count) }
+        for reader in world.readers { #expect(reader.pinCount == world.people.count) }
     }
 }

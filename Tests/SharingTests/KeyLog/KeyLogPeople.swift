@@ -3,19 +3,19 @@ import ThicketCrypto
 
 @testable import ThicketSharing
 
-/// Somebody with keys, made from numbers.
+/// A user whose keys are derived from numbers.
 struct KeyLogPerson {
-    static let app: String = "chat"
+    static let app = "chat"
 
     let user: String
-    /// What the account signs with now.
+    /// The account's present signing key.
     private(set) var identity: Ed25519.SigningKey
     private(set) var encryption: X25519.PrivateKey
-    /// All entries, in their order, whether or not a log has them.
+    /// All entries in order, whether or not a log has them.
     private(set) var entries: [KeyLogEntry]
     private var number: UInt8
 
-    /// With a first entry.
+    /// Makes a user with a first entry.
     init(_ user: String, _ number: UInt8, at time: UInt64 = 1_000) throws {
         (self.user, self.number) = (user, number)
         (identity, encryption) = (try Self.signing(user, number), try Self.opening(user, number))
@@ -37,13 +37,13 @@ struct KeyLogPerson {
     var keys: PublicKeys { newest.keys }
     var own: KeyLogOwnKeys { KeyLogOwnKeys(current: keys, earlier: entries.dropLast().map(\.keys)) }
 
-    /// Gets another pair of keys, and the entry that says so.
+    /// Changes to another pair of keys, and makes the entry for it.
     @discardableResult mutating func change(_ kind: KeyLogEntry.Kind, at time: UInt64) throws -> KeyLogEntry {
         number += 1
-        let (new, opening): (Ed25519.SigningKey, X25519.PrivateKey) = (
+        let (new, opening) = (
             try Self.signing(user, number), try Self.opening(user, number)
         )
-        let entry: KeyLogEntry =
+        let entry =
             kind == .reset
             ? try newest.reset(to: new, encryption: opening.publicKey, validFrom: time)
             : try newest.rotated(to: new, encryption: opening.publicKey, signedBy: identity, validFrom: time)
@@ -54,37 +54,37 @@ struct KeyLogPerson {
 }
 
 extension KeyLog {
-    /// A log with these people's entries, one person after the other.
+    /// A log with these users' entries, one user after the other.
     static func with(_ people: KeyLogPerson...) throws -> KeyLog {
-        var log: KeyLog = try .init(app: KeyLogPerson.app)
-        for person: KeyLogPerson in people {
-            for entry: KeyLogEntry in person.entries {
+        var log = try KeyLog(app: KeyLogPerson.app)
+        for person in people {
+            for entry in person.entries {
                 _ = try log.append(entry, isResetAuthorised: true, now: 1 << 50)
             }
         }
         return log
     }
 
-    /// What an honest server answers.
+    /// The answer of an honest server.
     mutating func answer(
         _ user: String, _ question: (from: UInt64, known: UInt64), key: Ed25519.SigningKey, now: UInt64
     ) throws -> KeyLogLookup {
-        let lookup: KeyLogLookup = try self.lookup(
+        let lookup = try self.lookup(
             user, from: question.from, known: question.known, head: head(time: now, key: key))
-        // Whatever a test does goes over the line.
+        // Every answer of a test passes through its wire form.
         return try KeyLogLookup(lookup.bytes)
     }
 }
 
 extension KeyLogReader {
-    /// Asks an honest server.
+    /// Sends the device's question to an honest server.
     mutating func ask(
         _ user: String, _ log: inout KeyLog, key: Ed25519.SigningKey, now: UInt64
     ) throws -> KeyLogVerdict {
         receive(try log.answer(user, question(user), key: key, now: now), of: user, now: now)
     }
 
-    /// Looks at its own entries at an honest server.
+    /// Checks the device's own entries at an honest server.
     mutating func askOwn(
         _ own: KeyLogOwnKeys, _ log: inout KeyLog, key: Ed25519.SigningKey, now: UInt64
     ) throws -> KeyLogOwnVerdict {
@@ -93,7 +93,7 @@ extension KeyLogReader {
 }
 
 extension KeyLogVerdict {
-    /// Keys that whoever gets this verdict would use.
+    /// The keys that a device would use after this verdict.
     var handedOut: PublicKeys? {
         if case .verified(let keys, _) = self { return keys }
         return nil
@@ -116,29 +116,29 @@ extension KeyLogVerdict {
     }
 }
 
-/// The code that a call fails with; nil: it does not.
+/// The code with which a call fails; nil: it does not fail.
 func keyLogRefusal(_ body: () throws -> Void) -> KeyLogError.Kind? {
     do { try body() } catch { return (error as? KeyLogError)?.kind }
     return nil
 }
 
-/// A server's log that takes whatever it is told to, and shows what it likes.
+/// A server's log that accepts and shows anything.
 struct HostileLog {
     let key: Ed25519.SigningKey
-    var tree: MerkleLog = .init()
-    var map: SparseMerkleMap = .init()
-    /// Where each entry stands.
-    var places: [Digest256: UInt64] = [:]
+    var tree = MerkleLog()
+    var map = SparseMerkleMap()
+    /// The leaf index of each entry.
+    var places = [Digest256: UInt64]()
 
     init(key: Ed25519.SigningKey) { self.key = key }
 
     /// The same leaves as an honest log has.
     init(key: Ed25519.SigningKey, _ entries: [KeyLogEntry]) {
         self.init(key: key)
-        for entry: KeyLogEntry in entries { commit(entry) }
+        for entry in entries { commit(entry) }
     }
 
-    /// - Parameter latest: what the map says of the user afterwards; nil: the entry.
+    /// - Parameter latest: the map's value for the user afterwards; nil: the entry.
     mutating func commit(_ entry: KeyLogEntry, of user: String? = nil, latest: Digest256? = nil) {
         places[entry.hash] = UInt64(tree.count)
         tree.append(entry.hash)
@@ -156,7 +156,7 @@ struct HostileLog {
     }
 
     func lookup(_ user: String, _ chain: [KeyLogEntry], known: UInt64 = 0, time: UInt64) throws -> KeyLogLookup {
-        let place: UInt64 = chain.last.flatMap { places[$0.hash] } ?? 0
+        let place = chain.last.flatMap { places[$0.hash] } ?? 0
         return KeyLogLookup(
             head: try head(time), known: known, consistency: try way(from: known),
             mapRootProof: try #require(tree.inclusionProof(index: tree.count - 1)),
@@ -166,7 +166,7 @@ struct HostileLog {
 }
 
 extension KeyLogLookup {
-    /// The same with some parts of another one.
+    /// The same look-up with some parts of another one.
     func with(
         head: KeyLogHead? = nil, known: UInt64? = nil, consistency: [Digest256]? = nil,
         mapRootProof: [Digest256]? = nil, mapProof: SparseMerkleProof? = nil, chain: [KeyLogEntry]? = nil,

@@ -5,22 +5,22 @@ import ThicketCrypto
 
 @Suite("A device that reads the key log")
 struct KeyLogReaderTests {
-    private static let key: Ed25519.SigningKey = .random()
+    private static let key = Ed25519.SigningKey.random()
     private static let hour: UInt64 = 3_600_000
     private static let now: UInt64 = 1_000 * hour
 
     private static func reader() throws -> KeyLogReader { try .init(app: "chat", logKey: key.verifyingKey) }
 
     @Test(
-        "keys are taken when they are seen first, are the same later, and a rotation comes quietly, with the old ones told"
+        "keys are trusted on first use, are the same later, and a rotation is verified and reports the old keys"
     )
     func rotation() throws {
-        var ann: KeyLogPerson = try .init("ann", 1)
+        var ann = try KeyLogPerson("ann", 1)
         var log: KeyLog = try .with(try .init("ben", 1), ann)
-        var reader: KeyLogReader = try Self.reader()
+        var reader = try Self.reader()
         #expect(try reader.ask("ann", &log, key: Self.key, now: Self.now) == .verified(ann.keys, .first))
         #expect(try reader.ask("ann", &log, key: Self.key, now: Self.now) == .verified(ann.keys, .same))
-        let old: PublicKeys = ann.keys
+        let old = ann.keys
         for _ in 0..<2 { _ = try log.append(ann.change(.rotation, at: 2_000), now: Self.now) }
         #expect(reader.verifiedKeys(of: "ann", now: Self.now, isOnline: true) == old)
         #expect(try reader.ask("ann", &log, key: Self.key, now: Self.now) == .verified(ann.keys, .rotated(from: old)))
@@ -30,55 +30,55 @@ struct KeyLogReaderTests {
         #expect(reader.question("carl") == (from: 0, known: 8))
     }
 
-    @Test("a whole chain from the first entry on is taken also from who has seen a part of it")
+    @Test("a device that has seen a part of a chain also accepts the whole chain from its first entry")
     func wholeChain() throws {
-        var ann: KeyLogPerson = try .init("ann", 1)
+        var ann = try KeyLogPerson("ann", 1)
         var log: KeyLog = try .with(ann)
-        var reader: KeyLogReader = try Self.reader()
+        var reader = try Self.reader()
         _ = try reader.ask("ann", &log, key: Self.key, now: Self.now)
         for _ in 0..<3 {
             _ = try log.append(ann.change(.rotation, at: 2_000), now: Self.now)
-            let answer: KeyLogLookup = try log.answer(
+            let answer = try log.answer(
                 "ann", (from: 0, known: reader.question("ann").known), key: Self.key, now: Self.now)
             #expect(reader.receive(answer, of: "ann", now: Self.now).handedOut == ann.keys)
         }
     }
 
-    @Test("of a user without entries the log shows that there are none")
+    @Test("for a user without entries, the log proves their absence")
     func absent() throws {
         var log: KeyLog = try .with(try .init("ann", 1))
-        var reader: KeyLogReader = try Self.reader()
+        var reader = try Self.reader()
         #expect(try reader.ask("eve", &log, key: Self.key, now: Self.now) == .absent)
         #expect(reader.verifiedKeys(of: "eve", now: Self.now, isOnline: false) == nil)
         #expect(reader.pinCount == 0)
-        // Who comes later comes as anybody.
-        let eve: KeyLogPerson = try .init("eve", 1)
+        // A user that is added later is a first sight as usual.
+        let eve = try KeyLogPerson("eve", 1)
         _ = try log.append(eve.newest, now: Self.now)
         #expect(try reader.ask("eve", &log, key: Self.key, now: Self.now) == .verified(eve.keys, .first))
     }
 
-    @Test("after a reset nothing is handed out until exactly the newest keys were confirmed")
+    @Test("after a reset no keys are handed out until exactly the newest keys are confirmed")
     func reset() throws {
-        var ann: KeyLogPerson = try .init("ann", 1)
+        var ann = try KeyLogPerson("ann", 1)
         var log: KeyLog = try .with(ann)
-        var reader: KeyLogReader = try Self.reader()
+        var reader = try Self.reader()
         _ = try reader.ask("ann", &log, key: Self.key, now: Self.now)
-        let old: PublicKeys = ann.keys
+        let old = ann.keys
         func noKeys() { #expect(reader.verifiedKeys(of: "ann", now: Self.now, isOnline: false) == nil) }
         _ = try log.append(ann.change(.reset, at: 2_000), isResetAuthorised: true, now: Self.now)
-        let reset: PublicKeys = ann.keys
+        let reset = ann.keys
         for _ in 0..<2 {
             #expect(
                 try reader.ask("ann", &log, key: Self.key, now: Self.now) == .needsConfirmation(old: old, new: reset))
             noKeys()
         }
-        // A rotation by who made the reset does not make it better.
+        // A rotation by the author of the reset does not replace the confirmation.
         _ = try log.append(ann.change(.rotation, at: 3_000), now: Self.now)
         #expect(
             try reader.ask("ann", &log, key: Self.key, now: Self.now) == .needsConfirmation(old: old, new: ann.keys))
         noKeys()
-        // Somebody confirms what was there before, what never was there, and somebody else's.
-        for wrong: PublicKeys in [reset, old, try KeyLogPerson("ben", 1).keys] {
+        // Confirmations of the reset's keys, of the old ones, and of another user's.
+        for wrong in [reset, old, try KeyLogPerson("ben", 1).keys] {
             #expect(keyLogRefusal { try reader.confirm(wrong) } == .notAwaited)
             noKeys()
         }
@@ -88,15 +88,15 @@ struct KeyLogReaderTests {
         #expect(keyLogRefusal { try reader.confirm(ann.keys) } == .notAwaited)
     }
 
-    @Test("a rotation and a reset that come together are a reset, in whichever order")
+    @Test("rotations and a reset that arrive together need a confirmation as a reset does, in any order")
     func resetAmongRotations() throws {
         for kinds: [KeyLogEntry.Kind] in [[.rotation, .reset], [.reset, .rotation], [.rotation, .reset, .rotation]] {
-            var ann: KeyLogPerson = try .init("ann", 1)
+            var ann = try KeyLogPerson("ann", 1)
             var log: KeyLog = try .with(ann)
-            var reader: KeyLogReader = try Self.reader()
+            var reader = try Self.reader()
             _ = try reader.ask("ann", &log, key: Self.key, now: Self.now)
-            let old: PublicKeys = ann.keys
-            for kind: KeyLogEntry.Kind in kinds {
+            let old = ann.keys
+            for kind in kinds {
                 _ = try log.append(ann.change(kind, at: 2_000), isResetAuthorised: true, now: Self.now)
             }
             #expect(
@@ -105,32 +105,32 @@ struct KeyLogReaderTests {
         }
     }
 
-    @Test("a head is good for an hour and five minutes ahead, to the millisecond")
+    @Test("a head is valid for an hour, and up to five minutes ahead of the clock, to the millisecond")
     func freshness() throws {
-        let ann: KeyLogPerson = try .init("ann", 1)
+        let ann = try KeyLogPerson("ann", 1)
         var log: KeyLog = try .with(ann)
-        let answer: KeyLogLookup = try log.answer("ann", (from: 0, known: 0), key: Self.key, now: Self.now)
+        let answer = try log.answer("ann", (from: 0, known: 0), key: Self.key, now: Self.now)
         for (now, refusal): (UInt64, KeyLogError.Kind?) in [
             (Self.now, nil), (Self.now + Self.hour, nil), (Self.now + Self.hour + 1, .staleHead), (.max, .staleHead),
             (Self.now - 300_000, nil), (Self.now - 300_001, .futureHead), (0, .futureHead),
         ] {
-            var reader: KeyLogReader = try Self.reader()
+            var reader = try Self.reader()
             #expect(reader.receive(answer, of: "ann", now: now).refusal == refusal, "\(now)")
             #expect((reader.head == nil) == (refusal != nil))
         }
     }
 
-    @Test("online, keys are handed out for an hour after they were looked up; offline, as they were")
+    @Test("online, keys are handed out for an hour after their look-up; offline, without a limit")
     func handedOut() throws {
         let ann: KeyLogPerson = try .init("ann", 1)
         var log: KeyLog = try .with(ann)
-        var reader: KeyLogReader = try Self.reader()
+        var reader = try Self.reader()
         _ = try reader.ask("ann", &log, key: Self.key, now: Self.now)
-        let later: UInt64 = Self.now + Self.hour
+        let later = Self.now + Self.hour
         #expect(reader.verifiedKeys(of: "ann", now: later, isOnline: true) == ann.keys)
         #expect(reader.verifiedKeys(of: "ann", now: later + 1, isOnline: true) == nil)
         #expect(reader.verifiedKeys(of: "ann", now: later + 1, isOnline: false) == ann.keys)
-        // Somebody else's look-up says nothing of ann.
+        // A look-up of another user does not refresh ann.
         _ = try reader.ask("eve", &log, key: Self.key, now: later + 1)
         #expect(reader.verifiedKeys(of: "ann", now: later + 1, isOnline: true) == nil)
         _ = try reader.ask("ann", &log, key: Self.key, now: later + 1)
@@ -138,12 +138,12 @@ struct KeyLogReaderTests {
     }
 
     @Test(
-        "one's own entries: as created; missing before the first and before the newest is there; a foreign one is an alarm"
+        "an own check reports entries as created, missing ones as missing, and a foreign one as an alarm"
     )
     func own() throws {
         var ann: KeyLogPerson = try .init("ann", 1)
         var log: KeyLog = try .with(try .init("ben", 1))
-        var reader: KeyLogReader = try Self.reader()
+        var reader = try Self.reader()
         #expect(reader.isSelfCheckDue(now: Self.now))
         #expect(try reader.askOwn(ann.own, &log, key: Self.key, now: Self.now) == .missing)
         _ = try log.append(ann.newest, now: Self.now)
@@ -151,20 +151,20 @@ struct KeyLogReaderTests {
         #expect(!reader.isSelfCheckDue(now: Self.now + 86_399_999))
         #expect(reader.isSelfCheckDue(now: Self.now + 86_400_000))
         #expect(reader.isSelfCheckDue(now: Self.now - 1))
-        let second: KeyLogEntry = try ann.change(.rotation, at: 2_000)
+        let second = try ann.change(.rotation, at: 2_000)
         #expect(try reader.askOwn(ann.own, &log, key: Self.key, now: Self.now) == .missing)
         _ = try log.append(second, now: Self.now)
         #expect(try reader.askOwn(ann.own, &log, key: Self.key, now: Self.now) == .asCreated)
-        // One's own reset is nothing to confirm.
+        // A user's own reset needs no confirmation.
         _ = try log.append(ann.change(.reset, at: 2_000), isResetAuthorised: true, now: Self.now)
         #expect(try reader.askOwn(ann.own, &log, key: Self.key, now: Self.now) == .asCreated)
-        // Somebody let the server reset it.
-        let mine: KeyLogOwnKeys = ann.own
-        let foreign: KeyLogEntry = try ann.change(.reset, at: 3_000)
+        // An attacker has made the server reset it.
+        let mine = ann.own
+        let foreign = try ann.change(.reset, at: 3_000)
         _ = try log.append(foreign, isResetAuthorised: true, now: Self.now)
         #expect(try reader.askOwn(mine, &log, key: Self.key, now: Self.now) == .alarm(.foreignKey(foreign)))
         #expect(reader.verifiedKeys(of: "ann", now: Self.now, isOnline: false) == nil)
-        // What came before it is asked for, too: a part of the chain is no answer.
+        // The earlier entries are needed, too: a part of the chain is not an answer.
         let part: KeyLogLookup = try log.answer(
             "ann", (from: 2, known: reader.question("ann").known), key: Self.key, now: Self.now)
         guard case .refused(let why) = reader.checkOwn(part, own: mine, now: Self.now) else {
@@ -174,45 +174,45 @@ struct KeyLogReaderTests {
         #expect(why.kind == .sequence)
     }
 
-    @Test("what is kept is read as it was written: pins, what waits, the newest head, a fork")
+    @Test("the kept state survives a round trip: pins, awaited confirmations, the newest head, a fork")
     func state() throws {
         var (ann, ben): (KeyLogPerson, KeyLogPerson) = (try .init("ann", 1), try .init("ben", 1))
         var log: KeyLog = try .with(ann, ben)
-        var reader: KeyLogReader = try Self.reader()
+        var reader = try Self.reader()
         #expect(try KeyLogReader(reader.bytes) == reader)
-        for user: String in ["ann", "ben"] { _ = try reader.ask(user, &log, key: Self.key, now: Self.now) }
+        for user in ["ann", "ben"] { _ = try reader.ask(user, &log, key: Self.key, now: Self.now) }
         _ = try log.append(ann.change(.reset, at: 2_000), isResetAuthorised: true, now: Self.now)
         _ = try log.append(ben.change(.rotation, at: 2_000), now: Self.now)
-        let old: PublicKeys = ann.entries[0].keys
+        let old = ann.entries[0].keys
         _ = try reader.ask("ann", &log, key: Self.key, now: Self.now)
         _ = try reader.askOwn(ben.own, &log, key: Self.key, now: Self.now)
         reader = try KeyLogReader(reader.bytes)
-        let newest: KeyLogHead = try log.head(time: Self.now, key: Self.key)
+        let newest = try log.head(time: Self.now, key: Self.key)
         #expect(reader.head == newest && reader.pinCount == 2)
         #expect(!reader.isSelfCheckDue(now: Self.now))
         #expect(reader.verifiedKeys(of: "ben", now: Self.now, isOnline: true) == ben.keys)
         #expect(
             try reader.ask("ann", &log, key: Self.key, now: Self.now) == .needsConfirmation(old: old, new: ann.keys))
         try reader.confirm(ann.keys)
-        let other: KeyLogHead = try HostileLog(key: Self.key, ann.entries + ben.entries).head(Self.now)
-        let heard: KeyLogGossip = reader.compare(other, now: Self.now)
-        let fork: KeyLogFork = try #require(reader.fork)
+        let other = try HostileLog(key: Self.key, ann.entries + ben.entries).head(Self.now)
+        let heard = reader.compare(other, now: Self.now)
+        let fork = try #require(reader.fork)
         #expect(heard == .alarm(fork))
-        let restored: KeyLogReader = try .init(reader.bytes)
+        let restored = try KeyLogReader(reader.bytes)
         #expect(restored == reader && restored.fork == reader.fork)
         #expect(restored.verifiedKeys(of: "ben", now: Self.now, isOnline: false) == nil)
     }
 
-    @Test("a device that knows as many users as it can takes no more and drops none; who is forgotten makes room")
+    @Test("a device at its limit of users accepts no more and drops none; a forgotten user frees a place")
     func pinsMax() throws {
         let (ann, ben): (KeyLogPerson, KeyLogPerson) = (try .init("ann", 1), try .init("ben", 1))
         var log: KeyLog = try .with(ann, ben)
-        var reader: KeyLogReader = try Self.reader()
+        var reader = try Self.reader()
         _ = try reader.ask("ann", &log, key: Self.key, now: Self.now)
-        let pin: KeyLogReader.Pin = try #require(reader.pins[KeyLogEntry.mapKey(of: "ann")])
-        for number: Int in 1..<KeyLogLimits.pinsMax {
-            let name: String = "\(number)" + String(repeating: "u", count: 250)
-            var pin: KeyLogReader.Pin = pin
+        let pin = try #require(reader.pins[KeyLogEntry.mapKey(of: "ann")])
+        for number in 1..<KeyLogLimits.pinsMax {
+            let name = "\(number)" + String(repeating: "u", count: 250)
+            var pin = pin
             pin.keys = try PublicKeys(user: name, identity: ann.keys.identity, encryption: ann.keys.encryption)
             pin.confirmed = pin.keys
             reader.pins[KeyLogEntry.mapKey(of: name)] = pin
@@ -220,7 +220,7 @@ struct KeyLogReaderTests {
         #expect(try reader.ask("ben", &log, key: Self.key, now: Self.now).refusal == .tooMany)
         #expect(try reader.ask("ann", &log, key: Self.key, now: Self.now) == .verified(ann.keys, .same))
         #expect(reader.verifiedKeys(of: "ben", now: Self.now, isOnline: false) == nil)
-        let bytes: [UInt8] = reader.bytes
+        let bytes = reader.bytes
         #expect(bytes.count <= KeyLogLimits.stateBytesMax)
         #expect(try KeyLogReader(bytes) == reader)
         reader.forget("1" + String(repeating: "u", count: 250))

@@ -5,14 +5,14 @@ import ThicketCrypto
 
 @Suite("The key log, as a server keeps it")
 struct KeyLogTests {
-    private static let key: Ed25519.SigningKey = .random()
+    private static let key = Ed25519.SigningKey.random()
 
-    @Test("each entry is two leaves: itself, and behind it the root of the map with it in it")
+    @Test("each entry makes two leaves: the entry, and behind it the root of the map that contains it")
     func leaves() throws {
         var (ann, ben): (KeyLogPerson, KeyLogPerson) = (try .init("ann", 1), try .init("ben", 1))
         try ann.change(.rotation, at: 2_000)
-        let order: [KeyLogEntry] = [ann.entries[0], ben.entries[0], ann.entries[1]]
-        var log: KeyLog = try .init(app: "chat")
+        let order = [ann.entries[0], ben.entries[0], ann.entries[1]]
+        var log = try KeyLog(app: "chat")
         var (leaves, map): ([Digest256], SparseMerkleMap) = ([], .init())
         for (count, entry): (Int, KeyLogEntry) in order.enumerated() {
             #expect(try log.append(entry, now: 5_000) == .new)
@@ -31,44 +31,44 @@ struct KeyLogTests {
         #expect(log.newestEntry(of: "eve") == nil)
     }
 
-    /// RFC 6962, 2.1, as it is written there.
+    /// RFC 6962, 2.1, literally.
     private static func root(_ leaves: ArraySlice<Digest256>) -> Digest256 {
-        guard leaves.count > 1, let first: Int = leaves.indices.first else { return leaves.first ?? .of([]) }
-        var half: Int = 1
+        guard leaves.count > 1, let first = leaves.indices.first else { return leaves.first ?? .of([]) }
+        var half = 1
         while half * 2 < leaves.count { half *= 2 }
         return MerkleTree.nodeHash(root(leaves[first..<first + half]), root(leaves[(first + half)...]))
     }
 
-    @Test("what may not follow is refused by its name, and changes nothing")
+    @Test("an entry that may not follow is refused with its code and changes nothing")
     func refused() throws {
         var (ann, ben): (KeyLogPerson, KeyLogPerson) = (try .init("ann", 1), try .init("ben", 1))
-        let first: KeyLogEntry = ann.newest
-        let second: KeyLogEntry = try ann.change(.rotation, at: 2_000)
-        var other: KeyLogPerson = try .init("ann", 50)
-        var log: KeyLog = try .init(app: "chat")
+        let first = ann.newest
+        let second = try ann.change(.rotation, at: 2_000)
+        var other = try KeyLogPerson("ann", 50)
+        var log = try KeyLog(app: "chat")
         func refusal(_ entry: KeyLogEntry, _ isResetAuthorised: Bool = false, now: UInt64 = 9_000) throws
             -> KeyLogError.Kind?
         {
-            let (size, entries): (UInt64, [[UInt8]]) = (log.size, log.entries)
-            let refusal: KeyLogError.Kind? = keyLogRefusal {
+            let (size, entries) = (log.size, log.entries)
+            let refusal = keyLogRefusal {
                 _ = try log.append(entry, isResetAuthorised: isResetAuthorised, now: now)
             }
             if refusal != nil { #expect(log.size == size && log.entries == entries) }
             return refusal
         }
-        // Nothing there yet.
+        // The log is still empty.
         #expect(try refusal(second) == .sequence)
         #expect(try refusal(first) == nil)
-        // A second first entry: of other keys, and one that came before.
+        // A second first entry: of other keys, and one that is already in the log.
         #expect(try refusal(other.newest) == .sequence)
         #expect(try refusal(other.change(.rotation, at: 3_000)) == .previous)
         #expect(try refusal(second) == nil)
         #expect(try refusal(first) == .sequence)
-        // Resets want to be allowed.
+        // Resets need an authorisation.
         let third: KeyLogEntry = try ann.change(.reset, at: 3_000)
         #expect(try refusal(third) == .resetNotAuthorised)
         #expect(try refusal(third, true) == nil)
-        // Another app, another user's signature, a time that has not come.
+        // Another app, another user's signature, a time in the future.
         let foreign: KeyLogEntry = try .first(
             app: "notes", user: "ben", identity: ben.identity, encryption: ben.encryption.publicKey, validFrom: 1)
         #expect(try refusal(foreign) == .otherApp)
@@ -78,13 +78,13 @@ struct KeyLogTests {
         #expect(try refusal(ben.newest, now: 0) == nil)
         #expect(try refusal(ben.change(.rotation, at: 300_001), now: 0) == .time)
         #expect(try refusal(ben.newest, now: 1) == nil)
-        // Who is that far ahead once goes on from there.
+        // A user with such a time in the future continues from it.
         #expect(try refusal(ben.change(.rotation, at: 0), now: 0) == nil)
     }
 
-    @Test("an entry that is sent again is known, and stands there once")
+    @Test("an entry that is sent again is known, and the log holds it once")
     func again() throws {
-        var ann: KeyLogPerson = try .init("ann", 1)
+        var ann = try KeyLogPerson("ann", 1)
         var log: KeyLog = try .with(ann)
         #expect(try log.append(ann.newest, now: 9_000) == .known)
         try ann.change(.reset, at: 2_000)
@@ -93,28 +93,28 @@ struct KeyLogTests {
         #expect(log.size == 4)
     }
 
-    @Test("a user has a thousand entries, and no more")
+    @Test("a user has at most a thousand entries, and the longest answer is within its bound")
     func full() throws {
-        var ann: KeyLogPerson = try .init("ann", 1)
+        var ann = try KeyLogPerson("ann", 1)
         var log: KeyLog = try .with(ann)
-        let (one, two): (X25519.PublicKey, X25519.PublicKey) = (
+        let (one, two) = (
             ann.encryption.publicKey, try KeyLogPerson.opening("ann", 99).publicKey
         )
-        var last: KeyLogEntry = ann.newest
-        for number: Int in 1..<KeyLogLimits.entriesMax + 1 {
+        var last = ann.newest
+        for number in 1..<KeyLogLimits.entriesMax + 1 {
             last = try last.rotated(
                 to: ann.identity, encryption: number % 2 == 0 ? one : two, signedBy: ann.identity, validFrom: 1_000)
-            let refusal: KeyLogError.Kind? = keyLogRefusal { _ = try log.append(last, now: 9_000) }
+            let refusal = keyLogRefusal { _ = try log.append(last, now: 9_000) }
             #expect(refusal == (number == KeyLogLimits.entriesMax ? .tooMany : nil), "entry \(number)")
         }
         // The longest answer is read, and fits its bound.
-        let answer: KeyLogLookup = try log.answer("ann", (from: 0, known: 2), key: Self.key, now: 1)
+        let answer = try log.answer("ann", (from: 0, known: 2), key: Self.key, now: 1)
         #expect(answer.chain.count == KeyLogLimits.entriesMax)
         #expect(answer.bytes.count <= KeyLogLimits.lookupBytesMax)
         ann = try .init("ann", 1)
     }
 
-    @Test("a head is signed anew when an entry came, after ten minutes, and when the clock went back")
+    @Test("a head is signed again after a new entry, after ten minutes, and after the clock went back")
     func heads() throws {
         let (ann, ben): (KeyLogPerson, KeyLogPerson) = (try .init("ann", 1), try .init("ben", 1))
         var log: KeyLog = try .init(app: "chat")
@@ -129,13 +129,13 @@ struct KeyLogTests {
         #expect(keyLogRefusal { _ = try log.head(time: KeyLogLimits.numberBound, key: Self.key) } == .malformed)
     }
 
-    @Test("who has seen more than there is, or asks with another head, is told so")
+    @Test("a question beyond the log's size or a user's entries, or with another head, is refused")
     func impossibleQuestions() throws {
         let (ann, ben): (KeyLogPerson, KeyLogPerson) = (try .init("ann", 1), try .init("ben", 1))
         var log: KeyLog = try .with(ann)
-        let old: KeyLogHead = try log.head(time: 1, key: Self.key)
+        let old = try log.head(time: 1, key: Self.key)
         _ = try log.append(ben.newest, now: 9_000)
-        let head: KeyLogHead = try log.head(time: 1, key: Self.key)
+        let head = try log.head(time: 1, key: Self.key)
         #expect(keyLogRefusal { _ = try log.lookup("ann", head: old) } == .otherLog)
         #expect(keyLogRefusal { _ = try log.lookup("ann", known: 6, head: head) } == .otherSize)
         #expect(keyLogRefusal { _ = try log.lookup("ann", known: .max, head: head) } == .otherSize)
@@ -144,24 +144,24 @@ struct KeyLogTests {
         for (older, newer): (UInt64, UInt64) in [(0, 4), (4, 4), (4, 2), (2, 6), (0, 0), (1, .max)] {
             #expect(keyLogRefusal { _ = try log.consistency(older: older, newer: newer) } == .otherSize)
         }
-        let way: KeyLogConsistency = try log.consistency(older: 2, newer: 4)
+        let way = try log.consistency(older: 2, newer: 4)
         #expect(try KeyLogConsistency(way.bytes) == way)
     }
 
-    @Test("a log is built again from its entries alone, and shows whether a head is of it")
+    @Test("a log is rebuilt from its entries alone, and tells whether a head agrees with it")
     func rebuilt() throws {
-        var ann: KeyLogPerson = try .init("ann", 1)
+        var ann = try KeyLogPerson("ann", 1)
         try ann.change(.rotation, at: 2_000)
         try ann.change(.reset, at: 3_000)
         var log: KeyLog = try .with(ann, try .init("ben", 1))
-        let head: KeyLogHead = try log.head(time: 1, key: Self.key)
-        let again: KeyLog = try .init(app: "chat", entries: log.entries)
+        let head = try log.head(time: 1, key: Self.key)
+        let again = try KeyLog(app: "chat", entries: log.entries)
         #expect(again.agrees(with: head) && again.size == log.size)
-        // Left out, swapped, another app: no log, or another one.
+        // Omitted or swapped entries, or another app: not a log, or another one.
         #expect(keyLogRefusal { _ = try KeyLog(app: "chat", entries: Array(log.entries.dropFirst())) } == .sequence)
         #expect(keyLogRefusal { _ = try KeyLog(app: "notes", entries: log.entries) } == .otherApp)
         #expect(try !KeyLog(app: "chat", entries: Array(log.entries.dropLast())).agrees(with: head))
-        var swapped: [[UInt8]] = log.entries
+        var swapped = log.entries
         swapped.swapAt(2, 3)
         #expect(try !KeyLog(app: "chat", entries: swapped).agrees(with: head))
     }

@@ -8,7 +8,7 @@ import ThicketTestSupport
 struct ReaderListTests {
     private static func circle() throws -> Circle { try Circle(["ben": .writes, "cleo": .reads]) }
 
-    /// The list of a circle, with something else in it.
+    /// The list of a circle, with some members replaced.
     private static func list(
         _ circle: Circle, version: UInt64 = 1, previous: Digest256 = .zero, commitments: [Digest256]? = nil,
         readers: [ListedReader]? = nil
@@ -20,10 +20,10 @@ struct ReaderListTests {
 
     private static func commitment(_ byte: UInt8) -> Digest256 { Digest256.of([byte]) }
 
-    @Test("what is written is read, and whoever signs it in whatever order makes the same bytes")
+    @Test("a list is read as it was written, and the order of its readers does not change its bytes")
     func form() throws {
-        let circle: Circle = try Self.circle()
-        let signed: SignedReaderList = circle.lists[0]
+        let circle = try Self.circle()
+        let signed = circle.lists[0]
         #expect(try SignedReaderList(parsing: signed.bytes) == signed)
         #expect(try Self.list(circle, readers: circle.newest.readers.reversed()).bytes == signed.list.bytes)
         #expect(signed.list.readers.map(\.user) == ["ann", "ben", "cleo"])
@@ -33,9 +33,9 @@ struct ReaderListTests {
 
     @Test("a list with any bit flipped, cut anywhere or longer by one byte is refused")
     func flipped() throws {
-        let circle: Circle = try Self.circle()
-        let bytes: [UInt8] = circle.lists[0].bytes
-        for (bit, changed): (Int, [UInt8]) in bytes.flipped.enumerated() {
+        let circle = try Self.circle()
+        let bytes = circle.lists[0].bytes
+        for (bit, changed) in bytes.flipped.enumerated() {
             #expect(throws: ReaderListError.self, "bit \(bit)") {
                 _ = try VerifiedReaderList(
                     SignedReaderList(parsing: changed), of: circle.bucket, by: circle.verified)
@@ -48,19 +48,19 @@ struct ReaderListTests {
         #expect(throws: ReaderListError.malformed) { _ = try ReaderList(parsing: circle.newest.bytes + [0]) }
     }
 
-    @Test("no list has two forms: readers in another order, twice, or a name that is no UTF-8 are refused")
+    @Test("a list has one form: readers in another order or twice, and a name that is not UTF-8, are refused")
     func oneForm() throws {
-        let circle: Circle = try Self.circle()
-        let (ann, ben): (ListedReader, ListedReader) = (circle.newest.readers[0], circle.newest.readers[1])
-        let good: [UInt8] = try ReaderList.bytes(
+        let circle = try Self.circle()
+        let (ann, ben) = (circle.newest.readers[0], circle.newest.readers[1])
+        let good = try ReaderList.bytes(
             circle.bucket, 1, .zero, circle.newest.commitments, [ann, ben])
         _ = try ReaderList(parsing: good)
-        let swapped: [UInt8] = try ReaderList.bytes(circle.bucket, 1, .zero, circle.newest.commitments, [ben, ann])
+        let swapped = try ReaderList.bytes(circle.bucket, 1, .zero, circle.newest.commitments, [ben, ann])
         #expect(throws: ReaderListError.malformed) { _ = try ReaderList(parsing: swapped) }
-        let twice: [UInt8] = try ReaderList.bytes(circle.bucket, 1, .zero, circle.newest.commitments, [ann, ben, ben])
+        let twice = try ReaderList.bytes(circle.bucket, 1, .zero, circle.newest.commitments, [ann, ben, ben])
         #expect(throws: ReaderListError.twice("ben")) { _ = try ReaderList(parsing: twice) }
-        var broken: [UInt8] = good
-        let name: Int = good.count - 20
+        var broken = good
+        let name = good.count - 20
         #expect(broken[name] == UInt8(ascii: "b"))
         broken[name] = 0xFF
         #expect(throws: ReaderListError.malformed) { _ = try ReaderList(parsing: broken) }
@@ -68,21 +68,21 @@ struct ReaderListTests {
 
     @Test("two spellings of one name are two readers")
     func spellings() throws {
-        let circle: Circle = try Self.circle()
-        let readers: [ListedReader] = try ["\u{E9}", "e\u{301}"].map { try Member($0).listed(.reads) }
-        let list: ReaderList = try Self.list(circle, readers: circle.newest.readers + readers)
+        let circle = try Self.circle()
+        let readers = try ["\u{E9}", "e\u{301}"].map { try Member($0).listed(.reads) }
+        let list = try Self.list(circle, readers: circle.newest.readers + readers)
         #expect(list.readers.count == 5)
-        for reader: ListedReader in readers { #expect(list.reader(reader.user)?.keyID == reader.keyID) }
+        for reader in readers { #expect(list.reader(reader.user)?.keyID == reader.keyID) }
     }
 
-    @Test("what no list may be is refused by whoever makes or reads one")
+    @Test("a list beyond its bounds, without its owner or with a bad name, version or secret cannot be made")
     func bounds() throws {
         let circle: Circle = try Self.circle()
-        let readers: [ListedReader] = circle.newest.readers
-        let many: [ListedReader] = (0..<1_022).map {
+        let readers = circle.newest.readers
+        let many = (0..<1_022).map {
             ListedReader(user: "u\($0)", keyID: readers[0].keyID, rights: .reads)
         }
-        let most: ReaderList = try Self.list(circle, readers: many + readers.prefix(2))
+        let most = try Self.list(circle, readers: many + readers.prefix(2))
         #expect(try ReaderList(parsing: most.bytes) == most)
         #expect(throws: ReaderListError.tooMany) { try Self.list(circle, readers: many + readers) }
         #expect(throws: ReaderListError.tooMany) {
@@ -103,8 +103,8 @@ struct ReaderListTests {
                 try Self.list(circle, version: version, previous: previous)
             }
         }
-        // No secret, and two of them in the first list.
-        for commitments: [Digest256] in [[], [Self.commitment(1), Self.commitment(2)]] {
+        // A first list without a secret, and one with two.
+        for commitments in [[], [Self.commitment(1), Self.commitment(2)]] {
             #expect(throws: ReaderListError.malformed) { try Self.list(circle, commitments: commitments) }
         }
         #expect(throws: ReaderListError.repeatedSecret(epoch: 1)) {
@@ -112,12 +112,12 @@ struct ReaderListTests {
                 circle, version: 2, previous: Self.commitment(0),
                 commitments: [Self.commitment(1), Self.commitment(1)])
         }
-        for id: String in ["", "00", readers[0].keyID.uppercased() + "0", String(repeating: "A", count: 32)] {
+        for id in ["", "00", readers[0].keyID.uppercased() + "0", String(repeating: "A", count: 32)] {
             #expect(throws: ReaderListError.badName) {
                 try Self.list(circle, readers: readers + [ListedReader(user: "dora", keyID: id, rights: .reads)])
             }
         }
-        for user: String in ["", String(repeating: "x", count: 257)] {
+        for user in ["", String(repeating: "x", count: 257)] {
             #expect(throws: ReaderListError.badName) {
                 try Self.list(
                     circle, readers: readers + [ListedReader(user: user, keyID: readers[0].keyID, rights: .reads)])
@@ -126,29 +126,29 @@ struct ReaderListTests {
         #expect(throws: ReaderListError.badName) { try SharedBucket(owner: "", app: "notes", bucket: "b") }
     }
 
-    @Test("a list counts for what its owner signs with the keys that were verified, and for nobody else's word")
+    @Test("a list is accepted only with its owner's signature by verified keys, and for its own bucket")
     func signatures() throws {
-        let circle: Circle = try Self.circle()
-        let list: ReaderList = circle.newest
-        let keys: VerifiedKeys = circle.verified
-        let ben: Member = try circle.member("ben")
+        let circle = try Self.circle()
+        let list = circle.newest
+        let keys = circle.verified
+        let ben = try circle.member("ben")
         #expect(throws: ReaderListError.otherOwnerKey) { _ = try SignedReaderList(list, signedBy: ben.account) }
         // A member's signature in the owner's place, one for another use, and one over another list.
-        let owner: ListedReader = try circle.ann.listed(.writes)
-        let fields: [[UInt8]] = [Array(owner.user.utf8), Array(owner.keyID.utf8), list.digest.bytes]
-        let wrong: [[UInt8]] = [
+        let owner = try circle.ann.listed(.writes)
+        let fields = [Array(owner.user.utf8), Array(owner.keyID.utf8), list.digest.bytes]
+        let wrong = [
             try ben.account.identity.signature(for: .readers, fields),
             try circle.ann.account.identity.signature(for: .author, fields),
             try circle.ann.account.identity.signature(for: .readers, fields.dropLast() + [Self.commitment(9).bytes]),
             .init(repeating: 0, count: 64),
         ]
-        for signature: [UInt8] in wrong {
+        for signature in wrong {
             #expect(throws: ReaderListError.badSignature) {
                 _ = try VerifiedReaderList(
                     SignedReaderList(parsing: list.bytes + signature), of: circle.bucket, by: keys)
             }
         }
-        let other: SharedBucket = try .init(owner: "ann", app: "notes", bucket: "other")
+        let other = try SharedBucket(owner: "ann", app: "notes", bucket: "other")
         #expect(throws: ReaderListError.otherBucket) {
             _ = try VerifiedReaderList(circle.lists[0], of: other, by: keys)
         }
@@ -158,36 +158,36 @@ struct ReaderListTests {
     }
 
     @Test(
-        "the server adds a reader, gives more rights, or puts another key in a reader's or the owner's place: refused")
+        "a list with a reader, more rights, or a reader's or owner's key that the server has put in is refused")
     func serversList() throws {
-        let circle: Circle = try Self.circle()
-        let eve: Member = try Member("eve")
-        let readers: [ListedReader] = circle.newest.readers
-        let cleo: ListedReader = readers[2]
-        let lists: [ReaderList] = [
+        let circle = try Self.circle()
+        let eve = try Member("eve")
+        let readers = circle.newest.readers
+        let cleo = readers[2]
+        let lists = [
             try Self.list(circle, readers: readers + [eve.listed(.reads)]),
             try Self.list(
                 circle, readers: [readers[0], readers[1], .init(user: cleo.user, keyID: cleo.keyID, rights: .writes)]),
             try Self.list(
                 circle, readers: [readers[0], readers[1], .init(user: "cleo", keyID: eve.keys.id, rights: .reads)]),
         ]
-        for list: ReaderList in lists {
+        for list in lists {
             #expect(throws: ReaderListError.badSignature) {
                 _ = try circle.checked(SignedReaderList(parsing: list.bytes + circle.lists[0].signature))
             }
         }
-        // The owner's keys replaced, and signed with them: nobody has verified those.
-        let false_: Member = try Member("ann")
-        let taken: SignedReaderList = try .init(
+        // The owner's keys replaced, and the list signed with them: those keys are not verified.
+        let false_ = try Member("ann")
+        let taken = try SignedReaderList(
             Self.list(circle, readers: [false_.listed(.writes)] + readers.dropFirst()), signedBy: false_.account)
         #expect(throws: ReaderListError.otherOwnerKey) { _ = try circle.checked(taken) }
     }
 
-    @Test("what follows a list: the next version of the same bucket, with the same secrets and one more at most")
+    @Test("the successor of a list is the next version, with the same secrets and at most one more")
     func successors() throws {
-        let circle: Circle = try Self.circle()
-        let (first, readers): (ReaderList, [ListedReader]) = (circle.newest, circle.newest.readers)
-        let known: [Digest256] = first.commitments
+        let circle = try Self.circle()
+        let (first, readers) = (circle.newest, circle.newest.readers)
+        let known = first.commitments
         func check(_ list: ReaderList) throws { try list.check(follows: first) }
         try check(Self.list(circle, version: 2, previous: first.digest))
         try check(Self.list(circle, version: 2, previous: first.digest, commitments: known + [Self.commitment(1)]))
@@ -201,34 +201,34 @@ struct ReaderListTests {
         #expect(throws: ReaderListError.changedSecret(epoch: 0)) {
             try check(Self.list(circle, version: 2, previous: first.digest, commitments: [Self.commitment(1)]))
         }
-        let second: ReaderList = try first.next(readers: readers, beginning: Self.commitment(1))
+        let second = try first.next(readers: readers, beginning: Self.commitment(1))
         #expect(throws: ReaderListError.epochBack) {
             try Self.list(circle, version: 3, previous: second.digest).check(follows: second)
         }
-        let plain: ReaderList = try Self.list(circle, version: 2, previous: first.digest)
-        let skipping: ReaderList = try Self.list(
+        let plain = try Self.list(circle, version: 2, previous: first.digest)
+        let skipping = try Self.list(
             circle, version: 3, previous: plain.digest, commitments: known + [Self.commitment(1), Self.commitment(2)])
         #expect(throws: ReaderListError.epochSkipped) { try skipping.check(follows: plain) }
     }
 
-    @Test("nobody is removed, and no reader gets other keys, without a new epoch; rights and new readers need none")
+    @Test("a removal and a reader's new keys need a new epoch; a change of rights and a new reader do not")
     func removal() throws {
-        let circle: Circle = try Self.circle()
-        let (first, readers): (ReaderList, [ListedReader]) = (circle.newest, circle.newest.readers)
+        let circle = try Self.circle()
+        let (first, readers) = (circle.newest, circle.newest.readers)
         #expect(throws: ReaderListError.removedWithoutEpoch("ben")) {
             _ = try first.next(readers: [readers[0], readers[2]])
         }
-        let renewed: ListedReader = try Member("ben").listed(.writes)
+        let renewed = try Member("ben").listed(.writes)
         #expect(throws: ReaderListError.removedWithoutEpoch("ben")) {
             _ = try first.next(readers: [readers[0], renewed, readers[2]])
         }
         _ = try first.next(readers: [readers[0], readers[2]], beginning: Self.commitment(1))
         _ = try first.next(readers: [readers[0], renewed, readers[2]], beginning: Self.commitment(1))
-        let ben: ListedReader = .init(user: "ben", keyID: readers[1].keyID, rights: .reads)
+        let ben = ListedReader(user: "ben", keyID: readers[1].keyID, rights: .reads)
         _ = try first.next(readers: [readers[0], ben, readers[2], Member("dora").listed(.reads)])
     }
 
-    @Test("errors say what was wrong, each with a code of its own, and no key")
+    @Test("each error has its own code and its own description")
     func errors() {
         let all: [ReaderListError] = [
             .malformed, .badName, .tooMany, .ownerMissing, .twice("ben"), .repeatedSecret(epoch: 1), .otherBucket,

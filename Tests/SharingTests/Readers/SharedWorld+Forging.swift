@@ -4,13 +4,13 @@ import ThicketSealed
 
 @testable import ThicketSharing
 
-/// What members can do who do not keep to what honest devices do.
+/// What dishonest members can do.
 extension SharedWorld {
-    /// An operation as a member makes it who does not keep to what honest devices do: it types one character at the beginning.
+    /// An operation of a dishonest member: it types one character at the beginning.
     ///
     /// - Parameters:
-    ///   - list: that it names; its author signs, and is listed there.
-    ///   - secrets: that it seals with.
+    ///   - list: the list that it names; its author signs and is in that list.
+    ///   - secrets: the secrets with which it is sealed.
     ///   - id: of the change, 16 bytes; nil: a new one.
     ///   - content: in place of the character.
     ///   - raw: in place of the whole operation.
@@ -18,16 +18,16 @@ extension SharedWorld {
         by user: String, under list: ReaderList, with secrets: BucketSecrets, letter: UInt16, id: [UInt8]? = nil,
         content: SealedOperation.Content? = nil, raw: SealedOperation? = nil
     ) throws -> [UInt8] {
-        let member: Member = try circle.member(user)
-        let device: [UInt8] = .init(repeating: 7, count: 8)
-        let log: SealedLog = devices[0].object.object.log
-        guard let head: Head = log.chain[log.position], let place: Int = list.place(of: user) else {
+        let member = try circle.member(user)
+        let device = [UInt8](repeating: 7, count: 8)
+        let log = devices[0].object.object.log
+        guard let head = log.chain[log.position], let place = list.place(of: user) else {
             throw Failure(description: "no place")
         }
-        let length: Int = log.object?["t"]?.stringValue?.utf16.count ?? 0
-        let typing: Edit = try .init(
+        let length = log.object?["t"]?.stringValue?.utf16.count ?? 0
+        let typing = try Edit(
             .object(ObjectDiff([(key: "t", operation: .text(TextDelta([.insert([letter]), .retain(length)])))])))
-        let operation: SealedOperation =
+        let operation =
             raw
             ?? SealedOperation(
                 base: log.position, head: head, incarnation: log.incarnationTag,
@@ -38,14 +38,15 @@ extension SharedWorld {
             device, secrets)
     }
 
-    /// What would stop every device, or make it blame the server, if it counted: operations of newer rules, on a position to come, and
-    /// on a head that was never there. All else of it is honest: the author signs, under the list that it names.
+    /// Operations that would stop every device, or make it blame the server, if they counted: one of newer rules, one
+    /// on a future position, and one on a head that never existed. The rest is honest: the author signs, under the list
+    /// that the operation names.
     func hostile(by user: String, under list: ReaderList, with secrets: BucketSecrets) throws -> [[UInt8]] {
-        let member: Member = try circle.member(user)
-        let device: [UInt8] = .init(repeating: 7, count: 8)
-        let log: SealedLog = devices[0].object.object.log
-        guard let head: Head = log.chain[log.position], let never: Head = .init(RandomBytes.make(16)),
-            let place: Int = list.place(of: user)
+        let member = try circle.member(user)
+        let device = [UInt8](repeating: 7, count: 8)
+        let log = devices[0].object.object.log
+        guard let head = log.chain[log.position], let never = Head(RandomBytes.make(16)),
+            let place = list.place(of: user)
         else { throw Failure(description: "no place") }
         func text(_ base: Int, _ head: Head) -> [UInt8] {
             SealedOperation(
@@ -61,15 +62,15 @@ extension SharedWorld {
         }
     }
 
-    /// A snapshot that a member has made up: what the first device's log holds, changed.
+    /// A snapshot that a member has made up: the log of the first device, changed.
     func inventedSnapshot(
         by user: String, under list: ReaderList, with secrets: BucketSecrets,
         changing change: (inout JSONObject) -> Void = { _ in }
     ) throws -> [UInt8] {
-        let member: Member = try circle.member(user)
-        guard let place: Int = list.place(of: user) else { throw Failure(description: "no place") }
-        let log: SealedLog = devices[0].object.object.log
-        guard var said: JSONObject = try JSONValue(parsing: SealedSnapshot.clearBytes(of: log)).objectValue else {
+        let member = try circle.member(user)
+        guard let place = list.place(of: user) else { throw Failure(description: "no place") }
+        let log = devices[0].object.object.log
+        guard var said = try JSONValue(parsing: SealedSnapshot.clearBytes(of: log)).objectValue else {
             throw Failure(description: "no snapshot")
         }
         change(&said)
@@ -78,13 +79,13 @@ extension SharedWorld {
             by: member, list, place, .init(repeating: 7, count: 8), secrets)
     }
 
-    /// The object made anew by a member: another incarnation.
+    /// The object recreated by a member, as another incarnation.
     func recreated(
         by user: String, under list: ReaderList, with secrets: BucketSecrets, named name: String = appKey
     ) throws -> [UInt8] {
-        let member: Member = try circle.member(user)
-        guard let place: Int = list.place(of: user) else { throw Failure(description: "no place") }
-        let log: SealedLog = .init(
+        let member = try circle.member(user)
+        guard let place = list.place(of: user) else { throw Failure(description: "no place") }
+        let log = SealedLog(
             place: devices[0].object.object.log.place, appKey: name, incarnation: RandomBytes.make(16),
             object: ["t": "anew"], list: Int(list.version))
         return try signed(
@@ -96,12 +97,12 @@ extension SharedWorld {
         _ text: [UInt8], _ kind: SealedHeader.Kind, position: Int, id: [UInt8], by member: Member, _ list: ReaderList,
         _ place: Int, _ device: [UInt8], _ secrets: BucketSecrets
     ) throws -> [UInt8] {
-        let keys: SealedBucketKeys = try secrets.keys()
-        let said: Authorship.Statement = .init(
+        let keys = try secrets.keys()
+        let said = Authorship.Statement(
             place: keys.place(serverKey: serverKey), kind: kind, position: position, id: id, clear: text)
-        let signature: [UInt8] = try member.account.identity.signature(
+        let signature = try member.account.identity.signature(
             for: .author, said.fields(list, list.readers[place], device))
-        let authorship: Authorship = .init(
+        let authorship = Authorship(
             list: list.version, digest: list.digest, place: place, device: device, signature: signature)
         return try keys.sealer(serverKey: serverKey).seal(
             authorship.bytes + text, kind: kind, id: id, position: position, nonce: RandomBytes.make(12))

@@ -7,27 +7,29 @@ import ThicketSealed
 
 @testable import ThicketSharing
 
-/// A snapshot says itself which object it is of. Ben has every key, and puts another object's name into one.
-@Suite("The name inside of a snapshot is held against the object's key", .nonceWatch)
+/// A snapshot states the name of its object. Ben has every key, and puts another object's name into a snapshot.
+@Suite("The name inside a snapshot is checked against the object's key", .nonceWatch)
 struct SnapshotNameTests {
-    private static let others: [String] = ["another note", "", SharedWorld.appKey + " ", "heads"]
+    private static let others = ["another note", "", SharedWorld.appKey + " ", "heads"]
 
     private static func world() throws -> SharedWorld {
-        var world: SharedWorld = try .init(seed: 1, Circle(["ben": .writes, "cleo": .reads]))
-        for user: String in ["ann", "ben", "cleo"] { try world.join(user) }
+        var world = try SharedWorld(seed: 1, Circle(["ben": .writes, "cleo": .reads]))
+        for user in ["ann", "ben", "cleo"] { try world.join(user) }
         return world
     }
 
     private static func entity(_ world: SharedWorld, named name: String) throws -> SealedEntity {
-        let sealed: [UInt8] = try world.recreated(
+        let sealed = try world.recreated(
             by: "ben", under: world.circle.newest, with: world.circle.secrets, named: name)
         return SealedEntity(snapshots: [0: Base64.encodeURL(sealed)])
     }
 
-    @Test("a new device opens no object that a member shows as another, and is told who did it", arguments: others)
+    @Test(
+        "a new device refuses a snapshot with another object's name, and the error names the member",
+        arguments: others)
     func opened(name: String) throws {
-        let world: SharedWorld = try Self.world()
-        for device: Int in [0, 2] {
+        let world = try Self.world()
+        for device in [0, 2] {
             #expect(throws: SharedOpenError.refused(.otherName("ben"))) {
                 _ = try SharedObject.open(
                     Self.entity(world, named: name), author: .init(rawValue: 9), with: world.sealer(device))
@@ -36,17 +38,17 @@ struct SnapshotNameTests {
     }
 
     @Test(
-        "a device that has the object, and one that has a draft under its key, take nothing of one that a member shows as another",
+        "a device with the object or a draft under its key rejects a snapshot with another object's name",
         arguments: others)
     func adopted(name: String) throws {
-        let world: SharedWorld = try Self.world()
-        let entity: SealedEntity = try Self.entity(world, named: name)
-        let sealer: AuthoredSealer = try world.sealer(0)
-        let drafted: SharedObject = .init(
+        let world = try Self.world()
+        let entity = try Self.entity(world, named: name)
+        let sealer = try world.sealer(0)
+        let drafted = SharedObject(
             .absent(author: world.devices[0].writer.id, place: sealer.place, appKey: ""))
-        for known: SharedObject in [world.devices[0].object, drafted] {
-            var object: SharedObject = known
-            let events: [SharedEvent] = try object.adopt(entity, with: sealer)
+        for known in [world.devices[0].object, drafted] {
+            var object = known
+            let events = try object.adopt(entity, with: sealer)
             #expect(
                 events == [
                     .uncounted(.otherName("ben"), .snapshot, at: 0), .object(.integrity(.snapshotMismatch(at: 0))),
@@ -55,14 +57,14 @@ struct SnapshotNameTests {
         }
     }
 
-    @Test("under its own name it is opened and taken, whoever made it")
+    @Test("a snapshot with the object's own name is opened and adopted")
     func honest() throws {
-        let world: SharedWorld = try Self.world()
-        let entity: SealedEntity = try Self.entity(world, named: SharedWorld.appKey)
-        let sealer: AuthoredSealer = try world.sealer(2)
-        let opened: SharedObject = try SharedObject.open(entity, author: .init(rawValue: 9), with: sealer).object
+        let world = try Self.world()
+        let entity = try Self.entity(world, named: SharedWorld.appKey)
+        let sealer = try world.sealer(2)
+        let opened = try SharedObject.open(entity, author: .init(rawValue: 9), with: sealer).object
         #expect(opened.object.object == ["t": "anew"])
-        var known: SharedObject = world.devices[2].object
+        var known = world.devices[2].object
         #expect(try known.adopt(entity, with: sealer).contains(.object(.recreated)))
     }
 }

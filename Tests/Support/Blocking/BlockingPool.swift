@@ -3,9 +3,9 @@
     import Synchronization
     public import Testing
 
-    /// Threads for tests that wait for processes or compute for long. The few threads that all tasks share stay free for those
-    /// that go on by events: else a minute of such tests is a minute in which nothing else of the process goes on, and what has
-    /// a time limit fails.
+    /// Threads for tests that wait for processes or compute for long. The few threads that all tasks share stay free
+    /// for tests that continue by events: otherwise nothing else of the process continues during such a test, and tests
+    /// with a time limit fail.
     final class BlockingPool: TaskExecutor {
         static let shared = BlockingPool(threads: max(2, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
 
@@ -13,7 +13,7 @@
         private final class Queue: @unchecked Sendable {
             private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
             private let hasJob = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-            private var jobs: [UnownedJob] = []
+            private var jobs = [UnownedJob]()
 
             init() {
                 pthread_mutex_init(lock, nil)
@@ -73,7 +73,7 @@
     }
 
     extension Trait where Self == Blocking {
-        /// The test waits for processes, or computes for long: it has threads of its own.
+        /// The test waits for processes, or computes for long: it runs on the pool's threads.
         public static var blocking: Self { Blocking() }
     }
 #endif

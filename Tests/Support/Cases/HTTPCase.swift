@@ -1,6 +1,6 @@
 public import ThicketProtocol
 
-/// What a strict server makes of a request: accepted, or refused for this problem.
+/// A request that a strict server accepts, or refuses for this problem.
 public struct HTTPCase: Sendable {
     public let title: String
     public let bytes: [UInt8]

@@ -1,10 +1,10 @@
 import ThicketProtocol
 
-/// Values that look sealed, as far as a server can tell: a header, and bytes that stand for the rest. The layout is that of
-/// decision 0042; nobody can open them.
+/// Values that look sealed to a server: a header, and arbitrary bytes for the rest. The layout is that of decision
+/// 0042; no key opens them.
 public enum SealedText {
     /// Header, nonce and tag.
-    private static let frameBytes: Int = 22 + 12 + 16
+    private static let frameBytes = 22 + 12 + 16
 
     /// A sealed operation with this id, 32 hex digits.
     /// - Parameter clearBytes: a multiple of 64.
@@ -14,7 +14,7 @@ public enum SealedText {
 
     /// A sealed snapshot.
     /// - Parameters:
-    ///   - number: tells it from others.
+    ///   - number: distinguishes it from others.
     ///   - clearBytes: a size that Padmé gives, such as a power of two.
     public static func snapshot(_ number: UInt8 = 0, clearBytes: Int = 64) -> String {
         text(kind: 1, id: Array(repeating: number, count: 16), clearBytes: clearBytes)
@@ -22,13 +22,13 @@ public enum SealedText {
 
     /// 32 hex digits.
     public static func changeID(_ number: Int) -> String {
-        let digits: String = String(number, radix: 16)
+        let digits = String(number, radix: 16)
         return String(repeating: "0", count: 32 - digits.utf8.count) + digits
     }
 
     /// A key as the server knows it.
     public static func key(_ number: Int = 0) -> String {
-        let letter: Character = Character(Unicode.Scalar(UInt8(ascii: "a") + UInt8(number % 26)))
+        let letter = Character(Unicode.Scalar(UInt8(ascii: "a") + UInt8(number % 26)))
         return String(repeating: letter, count: 32)
     }
 
@@ -40,9 +40,9 @@ public enum SealedText {
     }
 
     private static func hex(_ text: String) -> [UInt8] {
-        var bytes: [UInt8] = []
-        let digits: [UInt8] = text.utf8.map { $0 < 0x3A ? $0 - 0x30 : $0 - 0x57 }
-        for place: Int in stride(from: 0, to: digits.count, by: 2) {
+        var bytes = [UInt8]()
+        let digits = text.utf8.map { $0 < 0x3A ? $0 - 0x30 : $0 - 0x57 }
+        for place in stride(from: 0, to: digits.count, by: 2) {
             bytes.append(digits[place] << 4 | digits[place + 1])
         }
         return bytes
@@ -52,9 +52,9 @@ public enum SealedText {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
     private static func base64URL(_ bytes: [UInt8]) -> String {
-        var text: [UInt8] = []
-        var (gathered, bits): (Int, Int) = (0, 0)
-        for byte: UInt8 in bytes {
+        var text = [UInt8]()
+        var (gathered, bits) = (0, 0)
+        for byte in bytes {
             (gathered, bits) = (gathered << 8 | Int(byte), bits + 8)
             while bits >= 6 {
                 text.append(letters[gathered >> (bits - 6) & 63])
@@ -85,7 +85,7 @@ public enum SealedText {
     ) -> JSONValue {
         var named: JSONObject = [:]
         named[String(position)] = ["o": "+", "v": .string(snapshot)]
-        for old: Int in known { named[String(old)] = ["o": "-"] }
+        for old in known { named[String(old)] = ["o": "-"] }
         var tail: JSONObject = [:]
         for index: Int in removed { tail[String(index)] = ["o": "-"] }
         return ["s": ["o": "O", "v": .object(named)], "d": ["o": "L", "v": .object(tail)]]

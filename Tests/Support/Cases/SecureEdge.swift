@@ -1,12 +1,12 @@
 import Glibc
 import Synchronization
 
-/// Has servers of tests speak TLS, so that tests which know nothing of it run a second time over it.
+/// Makes test servers speak TLS, so that tests written without it run a second time over TLS.
 public enum SecureEdge {
     /// Servers that are started in this task speak TLS.
     @TaskLocal public static var isOn: Bool = false
 
-    private static let ports: Mutex<Set<Int>> = .init([])
+    private static let ports = Mutex<Set<Int>>([])
 
     /// From now on clients of tests speak TLS to this port of this machine.
     public static func add(port: Int) { ports.withLock { _ = $0.insert(port) } }
@@ -15,11 +15,11 @@ public enum SecureEdge {
     public static func isSecure(port: Int) -> Bool { ports.withLock { $0.contains(port) } }
 
     public static let hasOpenSSL: Bool = access(program, X_OK) == 0
-    public static let program: String = "/usr/bin/openssl"
+    public static let program = "/usr/bin/openssl"
 
-    /// A certificate for `localhost` and 127.0.0.1 with its key, as PEM files: made once a process, gone with it.
+    /// A certificate for `localhost` and 127.0.0.1 with its key, as PEM files: made once per process, removed with it.
     public static let files: (certificate: String, key: String) = {
-        let folder: String = "/tmp/thicket-tls-\(getpid())"
+        let folder = "/tmp/thicket-tls-\(getpid())"
         mkdir(folder, 0o700)
         let made: (certificate: String, key: String) = ("\(folder)/certificate.pem", "\(folder)/key.pem")
         make(certificate: made.certificate, key: made.key)
@@ -28,12 +28,12 @@ public enum SecureEdge {
     }()
 
     private static func removeFiles() {
-        let folder: String = "/tmp/thicket-tls-\(getpid())"
-        for name: String in ["certificate.pem", "key.pem"] { unlink("\(folder)/\(name)") }
+        let folder = "/tmp/thicket-tls-\(getpid())"
+        for name in ["certificate.pem", "key.pem"] { unlink("\(folder)/\(name)") }
         rmdir(folder)
     }
 
-    /// Makes a key and a certificate for it that it signs itself.
+    /// Makes a key and a self-signed certificate for it.
     /// - Parameter kind: of the key: words of `openssl req` behind `-newkey`.
     public static func make(
         certificate: String, key: String, kind: [String] = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
@@ -57,7 +57,7 @@ public enum SecureEdge {
         for descriptor: Int32 in 1...2 {
             posix_spawn_file_actions_addopen(&actions, descriptor, "/dev/null", O_RDWR, 0)
         }
-        var arguments: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]
+        var arguments = ([program] + words).map { strdup($0) } + [nil]
         defer { for argument in arguments { free(argument) } }
         var child: pid_t = 0
         guard posix_spawn(&child, program, &actions, nil, &arguments, environ) == 0 else { return -1 }

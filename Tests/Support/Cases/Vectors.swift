@@ -6,16 +6,16 @@ import ThicketProtocol
 /// A test that needs it is skipped by name where it is missing: `.enabled(if: Vectors.has("jsondiff"))`.
 public enum Vectors {
     public static let root: String = {
-        if let named: UnsafeMutablePointer<CChar> = getenv("THICKET_VECTORS") { return String(cString: named) }
+        if let named = getenv("THICKET_VECTORS") { return String(cString: named) }
         return "../shared/vectors"
     }()
 
     public static func path(_ name: String) -> String { "\(root)/\(name)" }
     public static func has(_ name: String) -> Bool { access(path(name), R_OK) == 0 }
 
-    /// A file of it.
+    /// A file of the test data.
     public static func bytes(_ name: String) throws -> [UInt8] {
-        guard let file: UnsafeMutablePointer<FILE> = fopen(path(name), "r") else { throw NotReadable(name: name) }
+        guard let file = fopen(path(name), "r") else { throw NotReadable(name: name) }
         defer { fclose(file) }
         var bytes: [UInt8] = []
         var chunk: [UInt8] = Array(repeating: 0, count: 1 << 16)

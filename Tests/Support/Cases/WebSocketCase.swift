@@ -3,21 +3,21 @@
 /// An echo server sends each message back, answers pings, echoes a close code, and closes with a code of its own when
 /// the client breaks a rule. The same cases drive the codec alone and a server on loopback.
 public struct WebSocketCase: Sendable, CustomStringConvertible {
-    /// What an echo server says.
+    /// An answer of an echo server.
     public enum Answer: Sendable, Equatable {
         case text([UInt8])
         case binary([UInt8])
         case pong([UInt8])
-        /// A close frame with this code, or without one; nothing comes behind it.
+        /// A close frame with this code, or without one; nothing follows it.
         case close(UInt16?)
     }
 
     /// Group and number: `6.12`.
     public var name: String = ""
     public let title: String
-    /// What the client sends, cut as it is to arrive.
+    /// The bytes that the client sends, in the pieces in which they arrive.
     public let pieces: [[UInt8]]
-    /// What the server answers, in order.
+    /// The server's answers, in order.
     public let answers: [Answer]
     /// How many of the bytes are enough for the server to see the fault; nil where that is not the point.
     public let faultVisibleAfter: Int?
@@ -33,17 +33,17 @@ public struct WebSocketCase: Sendable, CustomStringConvertible {
     }
 
     /// Bytes of one message that the server under test must be set to.
-    public static let messageBytesMax: Int = 1 << 20
+    public static let messageBytesMax = 1 << 20
 
     /// All cases, numbered by group.
     public static let all: [WebSocketCase] = {
-        let groups: [[WebSocketCase]] = [
+        let groups = [
             framing, pings, reservedBits, reservedOpcodes, fragmentation, validText, invalidText, closing, closeCodes,
             limits, masking,
         ]
         return groups.enumerated().flatMap { group, cases in
             cases.enumerated().map { number, each in
-                var named: WebSocketCase = each
+                var named = each
                 named.name = "\(group + 1).\(number + 1)"
                 return named
             }
@@ -77,7 +77,7 @@ enum RawFrame {
         let maskBit: UInt8 = mask == nil ? 0 : 0x80
         if form == .eight || (form == .shortest && length > 0xFFFF) {
             bytes.append(maskBit | 127)
-            for shift: Int in stride(from: 56, through: 0, by: -8) {
+            for shift in stride(from: 56, through: 0, by: -8) {
                 bytes.append(UInt8(truncatingIfNeeded: length >> shift))
             }
         } else if form == .two || length > 125 {

@@ -1,42 +1,42 @@
 extension WebSocketCase {
-    private static let boundaries: [Int] = [
+    private static let boundaries = [
         0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 63, 64, 65, 124, 125, 126, 127, 128, 129, 255, 256, 257, 1_000, 4_096,
     ]
-    private static let largeBoundaries: [Int] = [65_534, 65_535, 65_536, 65_537, 131_072, 1 << 20]
+    private static let largeBoundaries = [65_534, 65_535, 65_536, 65_537, 131_072, 1 << 20]
 
     /// RFC 6455, 5.2: every form of the length, in one piece and in many.
     static var framing: [WebSocketCase] {
-        var cases: [WebSocketCase] = []
-        for length: Int in boundaries {
-            let (letters, octets): ([UInt8], [UInt8]) = (RawFrame.letters(length), RawFrame.anyBytes(length))
-            let text: [UInt8] = RawFrame.make(RawFrame.text, letters)
-            let binary: [UInt8] = RawFrame.make(RawFrame.binary, octets)
+        var cases = [WebSocketCase]()
+        for length in boundaries {
+            let (letters, octets) = (RawFrame.letters(length), RawFrame.anyBytes(length))
+            let text = RawFrame.make(RawFrame.text, letters)
+            let binary = RawFrame.make(RawFrame.binary, octets)
             cases.append(.init("text of \(length) bytes", [text], [.text(letters)]))
             cases.append(.init("binary of \(length) bytes", [binary], [.binary(octets)]))
             cases.append(
                 .init("text of \(length) bytes, byte by byte", RawFrame.chopped(text, every: 1), [.text(letters)]))
         }
-        for length: Int in largeBoundaries {
-            let (letters, octets): ([UInt8], [UInt8]) = (RawFrame.letters(length), RawFrame.anyBytes(length))
-            let text: [UInt8] = RawFrame.make(RawFrame.text, letters)
-            let binary: [UInt8] = RawFrame.make(RawFrame.binary, octets)
+        for length in largeBoundaries {
+            let (letters, octets) = (RawFrame.letters(length), RawFrame.anyBytes(length))
+            let text = RawFrame.make(RawFrame.text, letters)
+            let binary = RawFrame.make(RawFrame.binary, octets)
             cases.append(.init("text of \(length) bytes", [text], [.text(letters)]))
             cases.append(.init("binary of \(length) bytes", [binary], [.binary(octets)]))
-            for size: Int in [997, 1_361, 40_000] {
+            for size in [997, 1_361, 40_000] {
                 cases.append(
                     .init(
                         "text of \(length) bytes in pieces of \(size)", RawFrame.chopped(text, every: size),
                         [.text(letters)]))
             }
         }
-        for cut: Int in 1...13 {
-            let bytes: [UInt8] = RawFrame.make(RawFrame.binary, RawFrame.anyBytes(70_000))
+        for cut in 1...13 {
+            let bytes = RawFrame.make(RawFrame.binary, RawFrame.anyBytes(70_000))
             cases.append(
                 .init(
                     "a long header cut behind its byte \(cut)", [Array(bytes[..<cut]), Array(bytes[cut...])],
                     [.binary(RawFrame.anyBytes(70_000))]))
         }
-        let many: [UInt8] = (0..<50).flatMap { RawFrame.text("message \($0)") }
+        let many = (0..<50).flatMap { RawFrame.text("message \($0)") }
         let answers: [Answer] = (0..<50).map { .text(Array("message \($0)".utf8)) }
         cases.append(.init("fifty messages in one piece", [many], answers))
         cases.append(.init("fifty messages in pieces of 7", RawFrame.chopped(many, every: 7), answers))
@@ -46,8 +46,8 @@ extension WebSocketCase {
 
     /// RFC 6455, 5.5.2 and 5.5.3.
     static var pings: [WebSocketCase] {
-        let full: [UInt8] = RawFrame.anyBytes(125)
-        let ten: [UInt8] = (0..<10).flatMap { RawFrame.make(RawFrame.ping, [$0]) }
+        let full = RawFrame.anyBytes(125)
+        let ten = (0..<10).flatMap { RawFrame.make(RawFrame.ping, [$0]) }
         let tenPongs: [Answer] = (0..<10).map { .pong([$0]) }
         return [
             .init("ping without payload", [RawFrame.make(RawFrame.ping, [])], [.pong([])]),
@@ -141,8 +141,8 @@ extension WebSocketCase {
             [0, 0, 0, 0], [255, 255, 255, 255], [0, 0, 0, 1], [1, 0, 0, 0], [0x80, 0x40, 0x20, 0x10],
         ]
         for mask: [UInt8] in masks {
-            for length: Int in [1, 5, 33, 130] {
-                let payload: [UInt8] = RawFrame.letters(length)
+            for length in [1, 5, 33, 130] {
+                let payload = RawFrame.letters(length)
                 let bytes: [UInt8] = RawFrame.make(1, payload, mask: mask)
                 cases.append(.init("mask \(mask) over \(length) bytes", [bytes], [.text(payload)]))
                 cases.append(

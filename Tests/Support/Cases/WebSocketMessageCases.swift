@@ -1,13 +1,13 @@
 extension WebSocketCase {
     /// RFC 6455, 5.4.
     static var fragmentation: [WebSocketCase] {
-        let ping: [UInt8] = RawFrame.make(RawFrame.ping, [7])
+        let ping = RawFrame.make(RawFrame.ping, [7])
         let start: [UInt8] = RawFrame.text("frag", fin: false)
-        let whole: Answer = .text(Array("fragment".utf8))
+        let whole = Answer.text(Array("fragment".utf8))
         let rest: [UInt8] = RawFrame.more(Array("ment".utf8))
-        let octets: [UInt8] = RawFrame.anyBytes(3_000)
-        let pieces: [[UInt8]] = RawFrame.chopped(octets, every: 100)
-        let thirty: [UInt8] = pieces.enumerated().flatMap { index, piece in
+        let octets = RawFrame.anyBytes(3_000)
+        let pieces = RawFrame.chopped(octets, every: 100)
+        let thirty = pieces.enumerated().flatMap { index, piece in
             RawFrame.make(index == 0 ? 2 : 0, piece, fin: index == pieces.count - 1)
         }
         let single: [UInt8] = (0..<500).flatMap { RawFrame.make($0 == 0 ? 1 : 0, [0x78], fin: $0 == 499) }
@@ -47,7 +47,7 @@ extension WebSocketCase {
                     "\(name) that is not final, inside a message",
                     [start + RawFrame.make(opcode, [], fin: false) + rest], [.close(1002)]))
         }
-        for fin: Bool in [true, false] {
+        for fin in [true, false] {
             let lost: [UInt8] = RawFrame.more([0x61], fin: fin)
             let words: String = fin ? "final" : "open"
             cases.append(.init("\(words) continuation of nothing", [lost], [.close(1002)]))
@@ -72,8 +72,8 @@ extension WebSocketCase {
 
     /// RFC 6455, 7.
     static var closing: [WebSocketCase] {
-        let empty: [UInt8] = RawFrame.make(RawFrame.close, [])
-        let message: [UInt8] = RawFrame.text("late")
+        let empty = RawFrame.make(RawFrame.close, [])
+        let message = RawFrame.text("late")
         var cases: [WebSocketCase] = [
             .init("close without payload", [empty], [.close(nil)]),
             .init("close without payload, byte by byte", RawFrame.chopped(empty, every: 1), [.close(nil)]),
@@ -133,8 +133,8 @@ extension WebSocketCase {
 
     /// The size of messages, and lengths that are not written as they must be (RFC 6455, 5.2).
     static var limits: [WebSocketCase] {
-        let max: Int = messageBytesMax
-        let most: [UInt8] = RawFrame.letters(max)
+        let max = messageBytesMax
+        let most = RawFrame.letters(max)
         let half: [UInt8] = Array(most[..<(max / 2)])
         var cases: [WebSocketCase] = [
             .init("a message of exactly the limit", [RawFrame.make(1, most)], [.text(most)]),
@@ -167,7 +167,7 @@ extension WebSocketCase {
                     "\(length) written in two bytes", [RawFrame.make(1, RawFrame.letters(length), form: .two)],
                     [.close(1002)], faultVisibleAfter: 4))
         }
-        for length: Int in [0, 1, 125, 126, 65_535] {
+        for length in [0, 1, 125, 126, 65_535] {
             cases.append(
                 .init(
                     "\(length) written in eight bytes", [RawFrame.make(1, RawFrame.letters(length), form: .eight)],

@@ -32,13 +32,13 @@ extension WebSocketCase {
     /// RFC 6455, 8.1: text in one frame, in two, and cut within characters.
     static var validText: [WebSocketCase] {
         validSequences.flatMap { text -> [WebSocketCase] in
-            let whole: [UInt8] = RawFrame.make(1, text)
+            let whole = RawFrame.make(1, text)
             var cases: [WebSocketCase] = [
                 .init("text \(text.prefix(8))", [whole], [.text(text)]),
                 .init("text \(text.prefix(8)), byte by byte", RawFrame.chopped(whole, every: 1), [.text(text)]),
             ]
-            for cut: Int in 1..<max(2, min(text.count, 6)) where cut < text.count {
-                let frames: [UInt8] =
+            for cut in 1..<max(2, min(text.count, 6)) where cut < text.count {
+                let frames =
                     RawFrame.make(1, Array(text[..<cut]), fin: false) + RawFrame.more(Array(text[cut...]))
                 cases.append(.init("text \(text.prefix(8)) in fragments cut at \(cut)", [frames], [.text(text)]))
             }
@@ -49,9 +49,9 @@ extension WebSocketCase {
     /// RFC 6455, 8.1: text that is not UTF-8 fails with 1007, as soon as it shows.
     static var invalidText: [WebSocketCase] {
         invalidSequences.flatMap { text, visible -> [WebSocketCase] in
-            let whole: [UInt8] = RawFrame.make(1, text)
-            let header: Int = whole.count - text.count
-            let isSeenInside: Bool = visible <= text.count
+            let whole = RawFrame.make(1, text)
+            let header = whole.count - text.count
+            let isSeenInside = visible <= text.count
             var cases: [WebSocketCase] = [
                 .init("no text: \(text.prefix(8))", [whole], [.close(1007)]),
                 .init(
@@ -63,7 +63,7 @@ extension WebSocketCase {
             ]
             guard isSeenInside else {
                 // Incomplete at its end: no fault in an open fragment, a fault once the message is over.
-                let frames: [UInt8] = RawFrame.make(1, text, fin: false) + RawFrame.more([])
+                let frames = RawFrame.make(1, text, fin: false) + RawFrame.more([])
                 cases.append(
                     .init(
                         "incomplete text, then the end: \(text.prefix(8))", [frames], [.close(1007)],
@@ -71,15 +71,15 @@ extension WebSocketCase {
                 return cases
             }
             // The fault is in the first fragment, and the server does not wait for the second.
-            let open: [UInt8] = RawFrame.make(1, text + RawFrame.letters(20), fin: false)
-            let end: [UInt8] = RawFrame.more(RawFrame.letters(5))
+            let open = RawFrame.make(1, text + RawFrame.letters(20), fin: false)
+            let end = RawFrame.more(RawFrame.letters(5))
             cases.append(
                 .init(
                     "no text in an open fragment: \(text.prefix(8))", [open, end], [.close(1007)],
                     faultVisibleAfter: open.count - text.count - 20 + visible))
-            for cut: Int in 1..<max(2, min(text.count, 5)) where cut < text.count && cut < visible {
-                let first: [UInt8] = RawFrame.make(1, Array(text[..<cut]), fin: false)
-                let second: [UInt8] = RawFrame.more(Array(text[cut...]))
+            for cut in 1..<max(2, min(text.count, 5)) where cut < text.count && cut < visible {
+                let first = RawFrame.make(1, Array(text[..<cut]), fin: false)
+                let second = RawFrame.more(Array(text[cut...]))
                 cases.append(
                     .init(
                         "no text in fragments cut at \(cut): \(text.prefix(8))", [first, second], [.close(1007)],

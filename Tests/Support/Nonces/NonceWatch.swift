@@ -2,22 +2,23 @@
     public import Testing
     import ThicketCrypto
 
-    /// For a suite or a test: what each of its cases seals is recorded apart from the run, and no key sees a nonce twice for different
-    /// bytes in it. Where keys are fixed and nonces come from a seed, two cases may well repeat a pair; one must not.
+    /// For a suite or a test: the seals of each of its cases are recorded apart from the run, and no key may use a
+    /// nonce twice for different bytes in them. Where keys are fixed and nonces come from a seed, two cases may repeat
+    /// a pair; one case must not.
     public struct NonceWatch: SuiteTrait, TestTrait, TestScoping {
         public let isRecursive: Bool = true
 
         public func provideScope(
             for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
         ) async throws {
-            let recorder: SealRecorder = .init()
+            let recorder = SealRecorder()
             try await SealRecorder.$current.withValue(recorder) { try await function() }
             #expect(recorder.reuses.isEmpty, "a nonce was used twice")
             #expect(!recorder.isFull, "more was sealed than is recorded")
         }
     }
 
-    /// For a suite or a test that gives keys and nonces itself, again and again: nothing of it counts.
+    /// For a suite or a test that sets keys and nonces itself, again and again: its seals are not checked.
     public struct NoncesGiven: SuiteTrait, TestTrait, TestScoping {
         public let isRecursive: Bool = true
 
@@ -29,7 +30,7 @@
     }
 
     extension Trait where Self == NonceWatch {
-        /// No key sees a nonce twice for different bytes.
+        /// No key uses a nonce twice for different bytes.
         public static var nonceWatch: Self { NonceWatch() }
     }
 

@@ -1,4 +1,4 @@
-/// Bodies that are no JSON, each with what a server says of it.
+/// Bodies that are not JSON, each with the server's reason.
 public struct BadJSON: Sendable {
     public let name: String
     public let bytes: [UInt8]
@@ -13,8 +13,8 @@ public struct BadJSON: Sendable {
         (self.name, self.bytes, self.reason) = (name, bytes, "not JSON: \(reason)")
     }
 
-    /// In all but one of them stands this, which no message may repeat.
-    public static let secret: String = "hunter2"
+    /// A word in all bodies but one, which no message may repeat.
+    public static let secret = "hunter2"
 
     /// One for each reason. All begin as objects do.
     public static let all: [BadJSON] = [
@@ -46,5 +46,5 @@ public struct BadJSON: Sendable {
     ]
 
     /// Nothing at all.
-    public static let empty: BadJSON = .init("nothing", "", "it is empty", place: "line 1, column 1")
+    public static let empty = BadJSON("nothing", "", "it is empty", place: "line 1, column 1")
 }

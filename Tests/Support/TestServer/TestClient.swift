@@ -10,7 +10,7 @@ public final class TestClient {
     }
 
     /// Seconds that any single wait may take before the test fails.
-    public static let patience: Int = 120
+    public static let patience = 120
 
     private let line: TestLine
     private var reader: WebSocketReader = .init(role: .client, messageBytesMax: 256 << 20)
@@ -28,23 +28,23 @@ public final class TestClient {
     /// - Parameter path: instead of the app's.
     public init(port: Int, app: String = "app", path: String? = nil, receiveBytes: Int32? = nil) throws {
         line = try TestLine(port: port, receiveBytes: receiveBytes)
-        let request: [UInt8] = WebSocketHandshake.request(
+        let request = WebSocketHandshake.request(
             host: "127.0.0.1:\(port)", target: path ?? "/sock/1/\(app)/websocket", nonce: RandomBytes.make(16))
         try write(request)
-        let answer: String = try readHead()
+        let answer = try readHead()
         guard answer.hasPrefix("HTTP/1.1 101") else { throw Failure("no upgrade: \(answer)") }
     }
 
-    /// One plain HTTP request on a connection of its own; gives the whole answer.
+    /// One plain HTTP request on a new connection; returns the whole answer.
     public static func http(port: Int, _ request: String) throws -> String {
-        let line: TestLine = try .init(port: port)
+        let line = try TestLine(port: port)
         guard line.send(Array(request.utf8)) else {
             throw Failure("the request could not be sent")
         }
-        var answer: [UInt8] = []
-        var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+        var answer = [UInt8]()
+        var chunk = [UInt8](repeating: 0, count: 4_096)
         while true {
-            let count: Int = line.receive(&chunk, chunk.count)
+            let count = line.receive(&chunk, chunk.count)
             guard count > 0 else { break }
             answer += chunk[..<count]
         }
@@ -54,7 +54,7 @@ public final class TestClient {
     // MARK: Messages
 
     public func send(_ texts: String...) throws {
-        for text: String in texts { try write(WebSocketWriter.frame(.text, Array(text.utf8), mask: 0x1234_5678)) }
+        for text in texts { try write(WebSocketWriter.frame(.text, Array(text.utf8), mask: 0x1234_5678)) }
     }
 
     /// Sends bytes as they are: half a frame, several at once, or no frame at all.
@@ -68,24 +68,24 @@ public final class TestClient {
             }
             try readMore()
         }
-        let text: String = arrived[arrivedStart]
+        let text = arrived[arrivedStart]
         arrivedStart += 1
         if arrivedStart == arrived.count { (arrived, arrivedStart) = ([], 0) }
         return text
     }
 
-    /// Sends one message and gives the next one that comes.
+    /// Sends one message and returns the next one that comes.
     public func ask(_ text: String) throws -> String {
         try send(text)
         return try receive()
     }
 
-    /// What has come and what comes until the answer to a heartbeat: everything that was caused before.
+    /// The messages until the answer to a heartbeat: every effect of what was sent before.
     public func drain(_ beat: Int = 700) throws -> [String] {
         try send("h:\(beat)")
-        var texts: [String] = []
+        var texts = [String]()
         while true {
-            let text: String = try receive()
+            let text = try receive()
             if text == "h:\(beat + 1)" { return texts }
             texts.append(text)
         }
@@ -96,35 +96,35 @@ public final class TestClient {
         _ name: String, token: String = "ann-token", bucket: String = "notes", library: String = "test",
         command: String? = nil
     ) throws {
-        let extra: String = command.map { ",\"cmd\":\"\($0)\"" } ?? ""
-        let answer: String = try ask(
+        let extra = command.map { ",\"cmd\":\"\($0)\"" } ?? ""
+        let answer = try ask(
             "0:init:{\"clientid\":\"\(name)\",\"api\":\"1.1\",\"token\":\"\(token)\",\"app_id\":\"app\","
                 + "\"name\":\"\(bucket)\",\"library\":\"\(library)\"\(extra)}")
         guard answer.hasPrefix("0:auth:"), !answer.hasPrefix("0:auth:{") else { throw Failure(answer) }
     }
 
-    /// Waits for the end of the connection and gives the code of the server's close frame, if it sent one.
+    /// Waits for the end of the connection and returns the code of the server's close frame, if it sent one.
     public func end() throws -> WebSocketCloseCode? {
         while !isOver { try readMore() }
         return closeCode
     }
 
-    /// Goes away without a word.
+    /// Disconnects without a close frame.
     public func vanish() { shutdown(line.descriptor, Int32(SHUT_RDWR)) }
 
     // MARK: Bytes
 
     static func connect(_ descriptor: Int32, _ port: Int) throws {
-        var patience: timeval = .init(tv_sec: Self.patience, tv_usec: 0)
+        var patience = timeval(tv_sec: Self.patience, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         var one: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
-        var address: sockaddr_in = .init()
+        var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = UInt16(port).bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let status: Int32 = withUnsafePointer(to: &address) { (address: UnsafePointer<sockaddr_in>) in
+        let status = withUnsafePointer(to: &address) { (address: UnsafePointer<sockaddr_in>) in
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) { (plain: UnsafePointer<sockaddr>) in
                 Glibc.connect(descriptor, plain, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
@@ -145,15 +145,15 @@ public final class TestClient {
     }
 
     private func readMore() throws {
-        let count: Int = line.receive(&scratch, scratch.count)
+        let count = line.receive(&scratch, scratch.count)
         guard count > 0 else {
             if count < 0 && errno == EAGAIN { throw Failure("nothing came for \(Self.patience) s") }
             isOver = true
             return
         }
         try scratch.withUnsafeMutableBytes { (bytes: UnsafeMutableRawBufferPointer) in
-            var input: UnsafeMutableRawBufferPointer = .init(rebasing: bytes[..<count])
-            while let event: WebSocketEvent = try reader.next(&input) { try handle(event) }
+            var input = UnsafeMutableRawBufferPointer(rebasing: bytes[..<count])
+            while let event = try reader.next(&input) { try handle(event) }
         }
     }
 

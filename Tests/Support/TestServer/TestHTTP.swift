@@ -7,7 +7,7 @@ public final class TestHTTP {
         public let status: Int
         public let fields: HTTPFields
         public let body: String
-        /// The version that the answer tells of.
+        /// The version in the answer.
         public var version: Int? { fields["x-simperium-version"].flatMap { Int($0) } }
         /// `code` of an error.
         public var code: String? { member("code") }
@@ -22,7 +22,7 @@ public final class TestHTTP {
     private let line: TestLine
     private var unread: [UInt8] = []
     private let app: String
-    /// Shown with every request.
+    /// Sent with every request.
     public var token: String?
 
     public init(port: Int, app: String = "app", token: String? = "ann-token") throws {
@@ -30,7 +30,7 @@ public final class TestHTTP {
         line = try TestLine(port: port)
     }
 
-    /// One request and its answer. `path` stands behind `/1/APP/`.
+    /// One request and its answer. `path` follows `/1/APP/`.
     public func ask(
         _ method: String, _ path: String, body: String? = nil, fields: [(String, String)] = []
     ) throws -> Answer {
@@ -40,9 +40,9 @@ public final class TestHTTP {
 
     /// Sends a request and does not wait for its answer.
     public func send(_ method: String, _ path: String, body: String? = nil, fields: [(String, String)] = []) throws {
-        var text: String = "\(method) /1/\(app)/\(path) HTTP/1.1\r\nhost: test\r\n"
+        var text = "\(method) /1/\(app)/\(path) HTTP/1.1\r\nhost: test\r\n"
         if let token { text += "x-simperium-token: \(token)\r\n" }
-        for (name, value): (String, String) in fields { text += "\(name): \(value)\r\n" }
+        for (name, value) in fields { text += "\(name): \(value)\r\n" }
         if let body { text += "content-length: \(body.utf8.count)\r\n" }
         try send(raw: text + "\r\n" + (body ?? ""))
     }
@@ -58,18 +58,18 @@ public final class TestHTTP {
         guard line.send(Array(text.utf8)) else { throw TestClient.Failure("the request could not be sent") }
     }
 
-    /// The next answer; one of 100 is an answer too.
+    /// The next answer; a 100 is an answer, too.
     public func receive(headOnly: Bool = false) throws -> Answer {
-        let end: Int = try place(of: [13, 10, 13, 10]) + 4
-        var reader: HTTPResponseHeadReader = .init()
-        let head: HTTPResponseHead? = try unread[..<end].withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
-            var input: UnsafeRawBufferPointer = bytes
+        let end = try place(of: [13, 10, 13, 10]) + 4
+        var reader = HTTPResponseHeadReader()
+        let head = try unread[..<end].withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+            var input = bytes
             return try reader.next(&input)
         }
-        guard let head: HTTPResponseHead else { throw TestClient.Failure("no head") }
-        let length: Int = headOnly ? 0 : head.fields["content-length"].flatMap { Int($0) } ?? 0
+        guard let head else { throw TestClient.Failure("no head") }
+        let length = headOnly ? 0 : head.fields["content-length"].flatMap { Int($0) } ?? 0
         while unread.count < end + length { try readMore() }
-        let body: String = .init(decoding: unread[end..<end + length], as: UTF8.self)
+        let body = String(decoding: unread[end..<end + length], as: UTF8.self)
         unread.removeFirst(end + length)
         return Answer(status: head.status, fields: head.fields, body: body)
     }
@@ -81,13 +81,13 @@ public final class TestHTTP {
         }
     }
 
-    /// Goes away as a client does that is done.
+    /// Disconnects as a client does that is done.
     public func leave() { shutdown(line.descriptor, Int32(SHUT_RDWR)) }
 
     private func place(of mark: [UInt8]) throws -> Int {
         while true {
             if unread.count >= mark.count {
-                for start: Int in 0...(unread.count - mark.count)
+                for start in 0...(unread.count - mark.count)
                 where unread[start..<start + mark.count].elementsEqual(mark) {
                     return start
                 }
@@ -97,8 +97,8 @@ public final class TestHTTP {
     }
 
     private func readMore() throws {
-        var chunk: [UInt8] = .init(repeating: 0, count: 64 << 10)
-        let count: Int = line.receive(&chunk, chunk.count)
+        var chunk = [UInt8](repeating: 0, count: 64 << 10)
+        let count = line.receive(&chunk, chunk.count)
         guard count > 0 else {
             throw TestClient.Failure(
                 count == 0 ? "the connection ended" : "nothing came for \(TestClient.patience) s")

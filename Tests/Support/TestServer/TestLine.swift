@@ -13,7 +13,7 @@ final class TestLine {
     /// - Parameter receiveBytes: the kernel's buffer for what is not read.
     init(port: Int, receiveBytes: Int32? = nil) throws {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        if var receiveBytes: Int32 {
+        if var receiveBytes {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBytes, socklen_t(MemoryLayout<Int32>.size))
         }
         try TestClient.connect(descriptor, port)
@@ -21,20 +21,20 @@ final class TestLine {
             tls = nil
             return
         }
-        guard let context: TLSClientSocket.Context = Self.context,
-            let made: TLSClientSocket = .init(descriptor, context)
+        guard let context = Self.context,
+            let made = TLSClientSocket(descriptor, context)
         else { throw TestClient.Failure("no TLS with port \(port)") }
         tls = made
     }
 
     deinit { Glibc.close(descriptor) }
 
-    /// - Returns: whether all of it went.
+    /// - Returns: whether all bytes were sent.
     func send(_ bytes: [UInt8]) -> Bool {
-        if let tls: TLSClientSocket { return bytes.withUnsafeBytes(tls.write) }
-        var sent: Int = 0
+        if let tls { return bytes.withUnsafeBytes(tls.write) }
+        var sent = 0
         while sent < bytes.count {
-            let count: Int = bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+            let count = bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
                 Glibc.send(
                     descriptor, bytes.baseAddress?.advanced(by: sent), bytes.count - sent, Int32(MSG_NOSIGNAL))
             }
@@ -46,7 +46,7 @@ final class TestLine {
 
     /// - Returns: as `recv`.
     func receive(_ room: inout [UInt8], _ count: Int) -> Int {
-        guard let tls: TLSClientSocket else { return recv(descriptor, &room, count, 0) }
+        guard let tls else { return recv(descriptor, &room, count, 0) }
         return room.withUnsafeMutableBytes { (bytes: UnsafeMutableRawBufferPointer) in
             tls.read(into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<count]))
         }

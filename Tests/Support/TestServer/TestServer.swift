@@ -22,7 +22,7 @@ public struct TestPartners: Sendable {
 
 /// A whole server in this process: own thread, real sockets on a port that the kernel chose.
 public final class TestServer: Sendable {
-    /// What the server's thread tells once it listens.
+    /// The report of the server's thread once it listens.
     private struct Started: Sendable {
         let port: Int
         let handle: ServerHandle
@@ -30,7 +30,7 @@ public final class TestServer: Sendable {
         let health: Health
     }
 
-    /// Why there is no server.
+    /// The reason why the server did not start.
     public struct Failure: Error, CustomStringConvertible {
         public let description: String
     }
@@ -47,17 +47,17 @@ public final class TestServer: Sendable {
         partners: TestPartners? = nil, accounts: AccountAccess? = nil,
         configure: @Sendable (inout ServerConfig) -> Void = { _ in }
     ) throws {
-        var config: ServerConfig = .init()
+        var config = ServerConfig()
         config.listen = ListenAddress(host: "127.0.0.1", port: 0)
         config.readerThreads = 2
         config.drainTimeout = .seconds(5)
-        // However slow the machine: what may be committed by the loop is, so that both ways are tried everywhere.
+        // The loop commits every change that it may, however slow the machine, so that both ways are tested everywhere.
         config.limits.inlineCommitMicroseconds = 1_000_000
         if SecureEdge.isOn { (config.tlsCertificate, config.tlsKey) = SecureEdge.files }
         configure(&config)
-        let settings: ServerConfig = config
+        let settings = config
         let outbox: @Sendable () -> (any MailOutbox)? = { partners?.outbox() }
-        let started: BlockingQueue<Result<Started, Failure>> = .init(bound: 1)
+        let started = BlockingQueue<Result<Started, Failure>>(bound: 1)
         thread = OwnThread("test-server", stackBytes: 16 << 20) {
             do throws(NetError) {
                 let server: Server = try Server(
@@ -73,8 +73,8 @@ public final class TestServer: Sendable {
                 started.add(.failure(Failure(description: error.description)))
             }
         }
-        let parts: Started? = try started.takeAll().first?.get()
-        guard let parts: Started else { throw Failure(description: "the server did not start") }
+        let parts = try started.takeAll().first?.get()
+        guard let parts else { throw Failure(description: "the server did not start") }
         port = parts.port
         metrics = parts.metrics
         health = parts.health
@@ -89,7 +89,7 @@ public final class TestServer: Sendable {
         SecureEdge.remove(port: port)
     }
 
-    /// Breaks all connections without a word, and waits until the threads have ended.
+    /// Breaks all connections without a close frame, and waits until the threads have ended.
     public func abort() {
         handle.abort()
         thread.join()
@@ -103,7 +103,7 @@ public final class TestServer: Sendable {
         _ name: String, token: String = "ann-token", bucket: String = "notes", library: String = "test",
         command: String? = nil
     ) throws -> TestClient {
-        let client: TestClient = try client()
+        let client = try client()
         try client.open(name, token: token, bucket: bucket, library: library, command: command)
         return client
     }
@@ -112,10 +112,10 @@ public final class TestServer: Sendable {
 extension MemoryStore {
     /// A store that knows app `app` with `ann-token`, `bob-token` and the read-only `read-token` (ann's).
     public static func forTests(faults: FaultPlan? = nil) throws -> MemoryStore {
-        let store: MemoryStore = .init(identity: .seeded(11), faults: faults)
-        let app: AppID = try AppID("app")
+        let store = MemoryStore(identity: .seeded(11), faults: faults)
+        let app = try AppID("app")
         store.addApp(app)
-        for (token, user, isReadOnly): (String, String, Bool) in [
+        for (token, user, isReadOnly) in [
             ("ann-token", "ann@example.com", false), ("bob-token", "bob@example.com", false),
             ("read-token", "ann@example.com", true),
         ] {

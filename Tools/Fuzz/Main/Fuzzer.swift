@@ -1,7 +1,7 @@
 import Glibc
 import ThicketFuzz
 
-/// The target that this process runs, by THICKET_FUZZ_TARGET.
+/// The target of this process, named by THICKET_FUZZ_TARGET.
 private let target: @Sendable ([UInt8]) -> Void = {
     let name: String = getenv("THICKET_FUZZ_TARGET").map { String(cString: $0) } ?? ""
     guard let found = FuzzTargets.all.first(where: { $0.name == name }) else {
@@ -12,14 +12,14 @@ private let target: @Sendable ([UInt8]) -> Void = {
     return found.run
 }()
 
-/// What libFuzzer calls, again and again.
+/// libFuzzer calls this for each input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     target([UInt8](UnsafeBufferPointer(start: start, count: count)))
     return 0
 }
 
-/// Asked for no target, tells their names and ends: `Tools/Fuzz/run` reads them.
+/// Without a target, prints the names of all targets and ends: `Tools/Fuzz/run` reads them.
 @_cdecl("LLVMFuzzerInitialize")
 public func initialize(_ count: UnsafeMutablePointer<CInt>?, _ arguments: UnsafeMutableRawPointer?) -> CInt {
     _ = target

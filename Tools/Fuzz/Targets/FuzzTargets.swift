@@ -1,9 +1,10 @@
-/// Everything that reads bytes from outside, as functions that a fuzzer can call.
+/// Every reader of outside bytes, as a function that a fuzzer can call.
 ///
-/// A target takes any bytes, checks what must hold for them, and traps when something does not. It has no state: the
-/// same bytes always do the same. `Tools/Fuzz/run` feeds them from libFuzzer, the tests from `Tools/Fuzz/Corpus/<name>/`.
+/// A target accepts any bytes, checks its conditions for them, and traps if one does not hold. It has no state: the
+/// same bytes always have the same effect. `Tools/Fuzz/run` feeds them from libFuzzer, the tests from
+/// `Tools/Fuzz/Corpus/<name>/`.
 public enum FuzzTargets {
-    /// Name (that of the corpus folder) and function.
+    /// Name (also of the corpus folder) and function.
     public static let all: [(name: String, run: @Sendable ([UInt8]) -> Void)] = [
         ("delta", fuzzDelta),
         ("json", fuzzJSON),

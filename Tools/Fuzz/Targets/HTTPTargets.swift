@@ -1,37 +1,37 @@
 import ThicketProtocol
 
-/// Requests as a server reads them. Byte 0 chooses the size of the pieces. However they are cut, the same requests
-/// come out, and none of them could be read in another way by another server.
+/// Requests as a server reads them. Byte 0 chooses the size of the pieces. Any cutting gives the same requests, and
+/// none of them could be read differently by another server.
 public func fuzzHTTPRequest(_ bytes: [UInt8]) {
-    guard let choice: UInt8 = bytes.first else { return }
-    let stream: ArraySlice<UInt8> = bytes.dropFirst()
-    let (whole, wholeProblem): ([HTTPRequest], HTTPFailure?) = requests(stream, pieces: max(1, stream.count))
-    let (cut, cutProblem): ([HTTPRequest], HTTPFailure?) = requests(stream, pieces: 1 + Int(choice))
+    guard let choice = bytes.first else { return }
+    let stream = bytes.dropFirst()
+    let (whole, wholeProblem) = requests(stream, pieces: max(1, stream.count))
+    let (cut, cutProblem) = requests(stream, pieces: 1 + Int(choice))
     precondition(whole == cut && wholeProblem == cutProblem, "what is read does not depend on how it arrives")
     if let wholeProblem { precondition((400...599).contains(wholeProblem.status), "a refusal has its status") }
-    for request: HTTPRequest in whole { check(request) }
+    for request in whole { check(request) }
 }
 
 private func requests(_ stream: ArraySlice<UInt8>, pieces size: Int) -> ([HTTPRequest], HTTPFailure?) {
-    var limits: HTTPLimits = .init()
+    var limits = HTTPLimits()
     (limits.headBytesMax, limits.targetBytesMax, limits.bodyBytesMax) = (2_048, 512, 1_024)
-    var reader: HTTPRequestReader = .init(limits: limits)
-    var seen: [HTTPRequest] = []
+    var reader = HTTPRequestReader(limits: limits)
+    var seen = [HTTPRequest]()
     var failure: HTTPFailure?
-    var rest: ArraySlice<UInt8> = stream
+    var rest = stream
     while !rest.isEmpty && failure == nil {
-        let piece: [UInt8] = Array(rest.prefix(size))
+        let piece = Array(rest.prefix(size))
         rest = rest.dropFirst(size)
         piece.withUnsafeBytes { buffer in
-            var input: UnsafeRawBufferPointer = buffer
+            var input = buffer
             do throws(HTTPFailure) {
-                while !input.isEmpty, let request: HTTPRequest = try reader.next(&input) { seen.append(request) }
+                while !input.isEmpty, let request = try reader.next(&input) { seen.append(request) }
             } catch {
                 failure = error
             }
         }
     }
-    for request: HTTPRequest in seen {
+    for request in seen {
         precondition(request.body.count <= limits.bodyBytesMax, "bodies are bounded")
         precondition(request.fields.all.count <= limits.fieldsMax, "fields are counted")
     }
@@ -43,45 +43,45 @@ private func check(_ request: HTTPRequest) {
     precondition(request.target.utf8.first == 0x2F || request.target.utf8.elementsEqual("*".utf8), "a target")
     precondition(request.target.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "a target is visible ASCII")
     precondition(request.fields.count(of: "host") <= 1 && request.fields.count(of: "content-length") <= 1, "once")
-    let isChunked: Bool = request.fields.count(of: "transfer-encoding") > 0
+    let isChunked = request.fields.count(of: "transfer-encoding") > 0
     precondition(!isChunked || request.fields.count(of: "content-length") == 0, "one way to end the body")
-    for field: HTTPField in request.fields.all {
+    for field in request.fields.all {
         precondition(!field.name.utf8.contains { $0 <= 0x20 || $0 == 0x3A || (0x41...0x5A).contains($0) }, "a name")
         precondition(!field.value.utf8.contains { $0 == 0x0A || $0 == 0x0D || $0 == 0 }, "a value is one line")
     }
     _ = (request.path, request.query, request.keepsAlive)
-    if let key: String = try? WebSocketHandshake.key(of: request) {
+    if let key = try? WebSocketHandshake.key(of: request) {
         precondition(key.utf8.count == 24 && request.method.utf8.elementsEqual("GET".utf8), "an opening is a GET")
     }
-    let answer: [UInt8] = HTTPResponse.text(200, "x").encoded(for: request)
+    let answer = HTTPResponse.text(200, "x").encoded(for: request)
     precondition(answer.starts(with: "HTTP/1.1 200 OK\r\n".utf8), "every request can be answered")
 }
 
 /// Response heads as a client reads them. Byte 0 chooses the size of the pieces.
 public func fuzzHTTPResponse(_ bytes: [UInt8]) {
-    guard let choice: UInt8 = bytes.first else { return }
-    let stream: ArraySlice<UInt8> = bytes.dropFirst()
+    guard let choice = bytes.first else { return }
+    let stream = bytes.dropFirst()
     let (whole, wholeRest, wholeProblem) = head(stream, pieces: max(1, stream.count))
     let (cut, cutRest, cutProblem) = head(stream, pieces: 1 + Int(choice))
     precondition(whole == cut && wholeRest == cutRest && wholeProblem == cutProblem, "cuts do not matter")
     guard let whole else { return }
     precondition((100...599).contains(whole.status), "a status")
-    let nonce: [UInt8] = .init(repeating: 1, count: 16)
-    let isAccepted: Bool = (try? WebSocketHandshake.check(whole, nonce: nonce) { Array($0.prefix(20)) }) != nil
+    let nonce = [UInt8](repeating: 1, count: 16)
+    let isAccepted = (try? WebSocketHandshake.check(whole, nonce: nonce) { Array($0.prefix(20)) }) != nil
     precondition(!isAccepted || whole.status == 101, "only 101 is an upgrade")
 }
 
 private func head(
     _ stream: ArraySlice<UInt8>, pieces size: Int
 ) -> (head: HTTPResponseHead?, rest: Int, problem: HTTPFailure?) {
-    var reader: HTTPResponseHeadReader = .init()
-    var rest: ArraySlice<UInt8> = stream
+    var reader = HTTPResponseHeadReader()
+    var rest = stream
     while !rest.isEmpty {
-        let piece: [UInt8] = Array(rest.prefix(size))
-        let result: Result<(HTTPResponseHead?, Int), HTTPFailure> = piece.withUnsafeBytes { buffer in
+        let piece = Array(rest.prefix(size))
+        let result = piece.withUnsafeBytes { buffer in
             Result { () throws(HTTPFailure) in
-                var input: UnsafeRawBufferPointer = buffer
-                let head: HTTPResponseHead? = try reader.next(&input)
+                var input = buffer
+                let head = try reader.next(&input)
                 return (head, input.count)
             }
         }

@@ -10,17 +10,17 @@ public func fuzzJSON(_ bytes: [UInt8]) {
         precondition(error.kind != .unexpectedEnd || error.offset == bytes.count, "the end is at the end")
         return
     }
-    let value: JSONValue = document.root.value
-    let written: [UInt8] = value.serialized()
+    let value = document.root.value
+    let written = value.serialized()
     precondition(written.count == value.serializedSize, "the size is foretold")
     precondition(!written.contains { $0 < 0x20 }, "what is written is one line")
-    guard let again: JSONValue = try? JSONValue(parsing: written) else {
+    guard let again = try? JSONValue(parsing: written) else {
         preconditionFailure("what was written reads back")
     }
     precondition(again == value && again.hashValue == value.hashValue, "what was written reads back equal")
     precondition(again.serialized() == written, "writing is stable")
 
-    var copy: JSONWriter = .init()
+    var copy = JSONWriter()
     copy.write(document.root)
     precondition(!copy.bytes.contains { $0 == 0x0A || $0 == 0x0D }, "a copied text is one line")
     precondition((try? JSONValue(parsing: copy.bytes)) == value, "a copied text reads the same")
@@ -56,16 +56,16 @@ private func check(_ node: JSONNode) {
 
 /// Two lexemes, one per line: comparison, hash and sum agree with each other.
 public func fuzzJSONNumber(_ bytes: [UInt8]) {
-    let lines: [ArraySlice<UInt8>] = bytes.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
+    let lines = bytes.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
     guard lines.count == 2 else { return }
-    let lexemes: [String] = lines.map { String(decoding: $0, as: UTF8.self) }
-    guard let left: JSONNumber = .init(lexeme: lexemes[0]), let right: JSONNumber = .init(lexeme: lexemes[1]) else {
+    let lexemes = lines.map { String(decoding: $0, as: UTF8.self) }
+    guard let left = JSONNumber(lexeme: lexemes[0]), let right = JSONNumber(lexeme: lexemes[1]) else {
         return
     }
     let zero: JSONNumber = 0
-    for number: JSONNumber in [left, right] {
+    for number in [left, right] {
         precondition(number == number && number.adding(zero) == number, "nothing added is nothing changed")
-        if let integer: Int64 = number.int64 {
+        if let integer = number.int64 {
             precondition(JSONNumber(integer) == number, "a whole number is the number")
             precondition(JSONNumber(integer).hashValue == number.hashValue, "equal numbers hash alike")
         }
@@ -73,12 +73,12 @@ public func fuzzJSONNumber(_ bytes: [UInt8]) {
         precondition(form != nil || number.double.isInfinite, "JavaScript's form is a number")
         if let form { precondition(form.double == number.double, "JavaScript's form is the same double") }
     }
-    let sum: JSONNumber? = left.adding(right)
+    let sum = left.adding(right)
     precondition(sum == right.adding(left), "a sum does not depend on the order")
     if left == right { precondition(left.hashValue == right.hashValue, "equal numbers hash alike") }
     guard let sum else { return }
     precondition(JSONNumber(lexeme: sum.lexeme) != nil, "a sum is a number")
-    guard let negative: JSONNumber = .init(lexeme: negated(right.lexeme)), let back: JSONNumber = sum.adding(negative)
+    guard let negative = JSONNumber(lexeme: negated(right.lexeme)), let back = sum.adding(negative)
     else { return }
     precondition(back == left, "what was added can be taken away")
 }

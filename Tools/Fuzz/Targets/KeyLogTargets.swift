@@ -1,7 +1,7 @@
 import ThicketCrypto
 import ThicketSharing
 
-/// An entry of the key log, from whoever sends one to the server, and from the server.
+/// An entry of the key log, from a client and from the server.
 public func fuzzKeyLogEntry(_ bytes: [UInt8]) {
     guard let entry: KeyLogEntry = try? .init(bytes) else { return }
     precondition(entry.bytes == bytes && entry.hash == MerkleTree.leafHash(bytes), "one encoding of one entry")
@@ -10,8 +10,8 @@ public func fuzzKeyLogEntry(_ bytes: [UInt8]) {
     let standsAlone: Bool = (try? entry.check(after: nil)) != nil
     if standsAlone { precondition(entry.kind == .first, "nothing else stands alone") }
     guard standsAlone || entry.user == "ann" || entry.user == "ben" else { return }
-    // Nobody has the keys of those who are there. The log is built again each time it is needed: the sanitizer does not see that a map
-    // in a global is held, as its nodes hang on pointers with marks in them.
+    // The attacker has none of the users' keys. The log is rebuilt each time it is needed: the sanitizer does not see
+    // that a map in a global is referenced, since its nodes hang on tagged pointers.
     guard let entries: [[UInt8]] = honest?.entries, var log: KeyLog = try? .init(app: "chat", entries: entries) else {
         preconditionFailure("the log is built")
     }
@@ -19,19 +19,19 @@ public func fuzzKeyLogEntry(_ bytes: [UInt8]) {
     precondition(entry.kind == .first && log.newestEntry(of: entry.user) == entry, "a new user of their own making")
 }
 
-/// A head, from whoever sends one along.
+/// A head, from any sender.
 public func fuzzKeyLogHead(_ bytes: [UInt8]) {
-    guard let head: KeyLogHead = try? .init(bytes), let honest: Honest else { return }
+    guard let head: KeyLogHead = try? .init(bytes), let honest else { return }
     precondition(head.bytes == bytes && head.size % 2 == 0, "one encoding of one head")
     guard (try? head.check(honest.key.verifyingKey)) != nil else { return }
     precondition(honest.heads.contains(head), "nobody else has the log's key")
 }
 
-/// The answer to a look-up: what a device is led to, that knows nothing yet or has seen a part of the log.
+/// The answer to a look-up, for a device that knows nothing yet and for one that has seen a part of the log.
 public func fuzzKeyLogLookup(_ bytes: [UInt8]) {
-    guard let lookup: KeyLogLookup = try? .init(bytes), let honest: Honest else { return }
+    guard let lookup: KeyLogLookup = try? .init(bytes), let honest else { return }
     precondition(lookup.bytes == bytes, "one encoding of one answer")
-    for reader: KeyLogReader in honest.readers {
+    for reader in honest.readers {
         for (user, keys): (String, [PublicKeys]) in honest.keys {
             var reader: KeyLogReader = reader
             let verdict: KeyLogVerdict = reader.receive(lookup, of: user, now: time)
@@ -45,43 +45,43 @@ public func fuzzKeyLogLookup(_ bytes: [UInt8]) {
                     (try? fork.check(honest.key.verifyingKey)) == .unexplained, "nothing proves a fork of one log")
             case .alarm: preconditionFailure("the log commits to nothing wrong")
             }
-            let used: PublicKeys? = reader.verifiedKeys(of: user, now: time, isOnline: true)
+            let used = reader.verifiedKeys(of: user, now: time, isOnline: true)
             precondition(used.map(keys.contains) ?? true, "nor are others handed out")
         }
     }
 }
 
-/// The way between two heads.
+/// The consistency proof between two heads.
 public func fuzzKeyLogWay(_ bytes: [UInt8]) {
-    guard let way: KeyLogConsistency = try? .init(bytes), let honest: Honest else { return }
+    guard let way: KeyLogConsistency = try? .init(bytes), let honest else { return }
     precondition(way.bytes == bytes && way.older < way.newer, "one encoding of one way")
-    guard var reader: KeyLogReader = honest.readers.last, let heard: KeyLogHead = honest.heads.last else {
+    guard var reader: KeyLogReader = honest.readers.last, let received = honest.heads.last else {
         preconditionFailure("the log is built")
     }
     let isGood: Bool = honest.way == way
-    let gossip: KeyLogGossip = reader.compare(heard, way: .given(way), now: time)
+    let gossip = reader.compare(received, way: .given(way), now: time)
     precondition((gossip == .consistent) == isGood, "the true way and no other")
     if case .alarm(let fork) = gossip {
         precondition((try? fork.check(honest.key.verifyingKey)) == .unexplained, "nothing proves a fork of one log")
     }
 }
 
-/// Evidence, from whoever hands one on. The heads in the corpus are of one log: nothing proves that there are two.
+/// Evidence of a fork, from any sender. The heads in the corpus are of one log: nothing proves two logs.
 public func fuzzKeyLogFork(_ bytes: [UInt8]) {
-    guard let fork: KeyLogFork = try? .init(bytes), let honest: Honest else { return }
+    guard let fork: KeyLogFork = try? .init(bytes), let honest else { return }
     precondition(fork.bytes == bytes && fork.older.size <= fork.newer.size, "one encoding of one piece of evidence")
-    guard let strength: KeyLogFork.Strength = try? fork.check(honest.key.verifyingKey) else { return }
+    guard let strength = try? fork.check(honest.key.verifyingKey) else { return }
     precondition(strength == .unexplained, "nobody is accused")
 }
 
-/// What a device keeps.
+/// The kept state of a device.
 public func fuzzKeyLogState(_ bytes: [UInt8]) {
     guard let reader: KeyLogReader = try? .init(bytes) else { return }
     precondition(reader.bytes == bytes, "one encoding of one state")
     precondition(reader.pinCount <= KeyLogLimits.pinsMax, "no more users than there may be")
 }
 
-/// When all heads were signed, in milliseconds since 1970.
+/// The time at which all heads were signed, in milliseconds since 1970.
 private let time: UInt64 = 1_700_000_600_000
 
 /// A log of four entries: ann's first, ben's first, ann's rotation and reset.
@@ -91,7 +91,7 @@ private struct Honest {
     /// From the second head to the last.
     let way: KeyLogConsistency
     let heads: [KeyLogHead]
-    /// One that knows nothing, and one that has seen the first two entries.
+    /// A device that knows nothing, and one that has seen the first two entries.
     let readers: [KeyLogReader]
     let keys: [(String, [PublicKeys])]
 
@@ -102,7 +102,7 @@ private struct Honest {
         func opening(_ byte: UInt8) throws -> X25519.PublicKey {
             try X25519.PrivateKey(SecureBytes(copying: .init(repeating: byte, count: 32))).publicKey
         }
-        let start: UInt64 = time - 600_000
+        let start = time - 600_000
         let ann: KeyLogEntry = try .first(
             app: "chat", user: "ann", identity: signing(1), encryption: opening(2), validFrom: start)
         let ben: KeyLogEntry = try .first(
@@ -111,16 +111,16 @@ private struct Honest {
             to: signing(5), encryption: opening(6), signedBy: signing(1), validFrom: start + 2)
         let reset: KeyLogEntry = try rotation.reset(to: signing(7), encryption: opening(8), validFrom: start + 3)
         key = try signing(9)
-        var log: KeyLog = try .init(app: "chat")
-        var heads: [KeyLogHead] = []
-        let new: KeyLogReader = try .init(app: "chat", logKey: key.verifyingKey)
-        var old: KeyLogReader = new
-        for entry: KeyLogEntry in [ann, ben, rotation, reset] {
+        var log = try KeyLog(app: "chat")
+        var heads = [KeyLogHead]()
+        let new = try KeyLogReader(app: "chat", logKey: key.verifyingKey)
+        var old = new
+        for entry in [ann, ben, rotation, reset] {
             _ = try log.append(entry, isResetAuthorised: true, now: time)
-            let head: KeyLogHead = try log.head(time: time, key: key)
+            let head = try log.head(time: time, key: key)
             heads.append(head)
             guard heads.count == 2 else { continue }
-            for user: String in ["ann", "ben"] {
+            for user in ["ann", "ben"] {
                 _ = old.receive(try log.lookup(user, head: head), of: user, now: time)
             }
         }
@@ -130,4 +130,4 @@ private struct Honest {
     }
 }
 
-private let honest: Honest? = try? Honest()
+private let honest = try? Honest()

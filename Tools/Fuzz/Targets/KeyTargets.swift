@@ -4,38 +4,38 @@ import ThicketCrypto
 import ThicketPlatform
 import ThicketProtocol
 
-/// What whoever has seen a pairing's code may seal for the new device: the bytes are the clear text. Nothing but a whole key, a
-/// name and a token is taken, and the words are shown before.
+/// The payload that an attacker with a pairing's code may seal for the new device: the bytes are the clear text. Only a
+/// whole key, a name and a token are accepted, and the words are shown before.
 public func fuzzPairingPayload(_ bytes: [UInt8]) {
-    let random: AccountRandom = .init(
+    let random = AccountRandom(
         secret: { SecureBytes(copying: .init(repeating: 7, count: $0)) }, bytes: { .init(repeating: 7, count: $0) })
-    guard let begun: Pairing.Begun = try? Pairing.begin(app: "a", device: "new", random: random),
-        let answer: [UInt8] = try? begun.pairing.seal(
+    guard let begun = try? Pairing.begin(app: "a", device: "new", random: random),
+        let answer = try? begun.pairing.seal(
             text: SecureBytes(copying: bytes), user: "u", from: "old", app: "a")
     else { preconditionFailure("anything can be sealed for who shows a key") }
-    guard let received: Pairing.Received = try? begun.open(answer) else { return }
-    let object: JSONObject? = (try? JSONValue(parsing: bytes))?.objectValue
+    guard let received = try? begun.open(answer) else { return }
+    let object = (try? JSONValue(parsing: bytes))?.objectValue
     precondition(received.accessKey.secret.count == AccessKey.bytesCount, "a whole key")
     precondition(received.words.split(separator: " ").count == 4, "and words to compare")
-    // A text with escapes in its names is nobody's there.
+    // Names with escapes are not compared here.
     guard let object, !bytes.contains(0x5C) else { return }
     precondition(object["name"]?.stringValue.map { $0.utf8.elementsEqual(received.name.utf8) } == true, "the name")
     precondition(
         object["token"]?.stringValue.map { $0.utf8.elementsEqual(received.accessToken.utf8) } == true, "the token")
 }
 
-/// Recovery words and codes under a passcode, as they are typed, and the bytes of a code behind letters of check that are
-/// right. No passcode is tried: what that costs is looked at before.
+/// Recovery words and codes under a passcode, as they are typed, and the bytes of a code behind correct check letters.
+/// No passcode is tried: its cost is checked before.
 public func fuzzRecoveryCode(_ bytes: [UInt8]) {
-    let typed: SecureBytes = SecureBytes(copying: bytes)
-    if let key: AccessKey = try? AccessKey(words: typed) {
+    let typed = SecureBytes(copying: bytes)
+    if let key = try? AccessKey(words: typed) {
         precondition((try? AccessKey(words: key.words)) == key, "words are read as they are written")
     }
-    for code: SecureBytes in [typed, WrittenCode.text(of: typed) ?? typed] {
-        guard let read: RecoveryCode.Written = try? RecoveryCode.Written(code, rules: .product) else { continue }
+    for code in [typed, WrittenCode.text(of: typed) ?? typed] {
+        guard let read = try? RecoveryCode.Written(code, rules: .product) else { continue }
         precondition((17...20).contains(read.cost.log2N) && (1...4).contains(read.cost.p), "the work is bounded")
         precondition(read.salt.count == PasswordKeys.saltBytes, "a whole salt")
-        guard let again: SecureBytes = WrittenCode.text(of: SecureBytes(copying: read.octets)) else {
+        guard let again = WrittenCode.text(of: SecureBytes(copying: read.octets)) else {
             preconditionFailure("a code is written")
         }
         precondition(
@@ -43,27 +43,27 @@ public func fuzzRecoveryCode(_ bytes: [UInt8]) {
     }
 }
 
-/// Pieces of a key as they are typed, and pieces behind letters of check that are right: the bytes are pieces one after the other,
-/// each with its length in front. What they give is a key, or it is said what is wrong.
+/// Pieces of a key as they are typed, and pieces behind correct check letters: the bytes are pieces one after the
+/// other, each with its length in front. They give a key or an error with its reason.
 public func fuzzKeyPieces(_ bytes: [UInt8]) {
     var (texts, rest): ([SecureBytes], ArraySlice<UInt8>) = ([], bytes[...])
-    while let length: UInt8 = rest.first, texts.count <= KeyPieces.piecesMax {
-        let piece: ArraySlice<UInt8> = rest.dropFirst().prefix(Int(length))
+    while let length = rest.first, texts.count <= KeyPieces.piecesMax {
+        let piece = rest.dropFirst().prefix(Int(length))
         rest = rest.dropFirst(1 + piece.count)
-        if let text: SecureBytes = WrittenCode.text(of: SecureBytes(copying: Array(piece))) {
+        if let text = WrittenCode.text(of: SecureBytes(copying: Array(piece))) {
             texts += [SecureBytes(copying: Array("# a piece\n".utf8)), text, SecureBytes(copying: [0x0A])]
         }
     }
-    for text: SecureBytes in [SecureBytes(copying: bytes), .joined(texts)] {
-        guard let key: AccessKey = try? KeyPieces.join(text) else { continue }
+    for text in [SecureBytes(copying: bytes), .joined(texts)] {
+        guard let key = try? KeyPieces.join(text) else { continue }
         precondition(key.secret.count == AccessKey.bytesCount, "a whole key")
     }
 }
 
-/// What a device keeps of an account.
+/// The state that a device keeps of an account.
 public func fuzzDeviceKeys(_ bytes: [UInt8]) {
-    guard let keys: DeviceKeys = try? DeviceKeys(text: SecureBytes(copying: bytes)) else { return }
-    guard let again: DeviceKeys = try? DeviceKeys(text: keys.text) else {
+    guard let keys = try? DeviceKeys(text: SecureBytes(copying: bytes)) else { return }
+    guard let again = try? DeviceKeys(text: keys.text) else {
         preconditionFailure("what is written is read")
     }
     precondition(again == keys, "and is the same")
@@ -73,22 +73,22 @@ public func fuzzDeviceKeys(_ bytes: [UInt8]) {
 
 /// The file with the key of local stores, open or locked.
 public func fuzzStoreKeyFile(_ bytes: [UInt8]) {
-    guard let written: SecureBytes = StoreKeyFile.rewritten(SecureBytes(copying: bytes)) else { return }
+    guard let written = StoreKeyFile.rewritten(SecureBytes(copying: bytes)) else { return }
     precondition(StoreKeyFile.rewritten(written) == written, "what is written is read")
 }
 
-/// Tokens of partners: the bytes as a token; and their first line as a header, the others as a payload, signed as the partner
-/// would.
+/// Tokens of partners: the bytes as a token; and their first line as a header, the others as a payload, signed as the
+/// partner would.
 public func fuzzPartnerToken(_ bytes: [UInt8]) {
-    let key: [UInt8] = .init(repeating: 0x61, count: Partner.authKeyBytesMin)
-    let partner: Partner = .init(id: "1", authKeys: [key])
-    let verifier: TokenVerifier = .init()
-    for device: String in ["d", ""] {
+    let key = [UInt8](repeating: 0x61, count: Partner.authKeyBytesMin)
+    let partner = Partner(id: "1", authKeys: [key])
+    let verifier = TokenVerifier()
+    for device in ["d", ""] {
         precondition(
             (try? verifier.read(bytes[...], of: partner, phase: .login(device: device), now: 1_000)) == nil,
             "nobody has signed this")
     }
-    if let form: SignedToken = try? SignedToken(bytes[...]) {
+    if let form = try? SignedToken(bytes[...]) {
         precondition(SignedToken.hasForm(String(decoding: bytes, as: UTF8.self)), "what is one looks like one")
         precondition(form.signature.count == 64, "a whole signature")
     }
@@ -102,7 +102,7 @@ public func fuzzPartnerToken(_ bytes: [UInt8]) {
         }
         precondition(claims.expiry.isFinite, "it ends")
         precondition(claims.expiry <= 1_000 + verifier.rules.lifetimeMax + verifier.rules.lifetimeTolerance, "in time")
-        for name: String in [claims.entity, claims.partnerEntity] + [claims.device].compactMap({ $0 }) {
+        for name in [claims.entity, claims.partnerEntity] + [claims.device].compactMap({ $0 }) {
             precondition((1...Limits.userIDBytesMax).contains(name.utf8.count), "names are bounded")
             precondition(name.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }, "and hold no control characters")
         }

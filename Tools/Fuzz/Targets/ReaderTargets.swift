@@ -2,7 +2,7 @@ import ThicketCrypto
 import ThicketSealed
 import ThicketSharing
 
-/// A signed list of readers, as a server shows it: there is one form of each, and what follows it is checked as it is made.
+/// A signed list of readers, as a server shows it: each has one form, and its successors pass the check of successors.
 public func fuzzReaderList(_ bytes: [UInt8]) {
     guard let signed: SignedReaderList = try? .init(parsing: bytes) else { return }
     let list: ReaderList = signed.list
@@ -28,7 +28,7 @@ public func fuzzSecretWrap(_ bytes: [UInt8]) {
     precondition(wrap.sealed.count == KeyWrap.bytesCount && wrap.epoch < ReaderLimits.epochsMax, "bounds")
 }
 
-/// What a device keeps of a bucket's readers.
+/// A device's kept knowledge of a bucket's readers.
 public func fuzzSharedReader(_ bytes: [UInt8]) {
     guard var reader: SharedBucketReader = try? .init(unverified: bytes) else { return }
     precondition(reader.saved == bytes, "what is read is written, byte for byte")
@@ -42,7 +42,7 @@ public func fuzzSharedReader(_ bytes: [UInt8]) {
     if reader.fork == nil { precondition(verdict == .known, "all of it is known") }
 }
 
-/// What a member may have sealed in a shared bucket: the bytes are the clear text. Nobody has signed it.
+/// A value that a member may have sealed in a shared bucket: the bytes are the clear text, without a valid signature.
 public func fuzzAuthoredText(_ bytes: [UInt8]) {
     if let authorship: Authorship = .init(before: bytes) {
         precondition(authorship.bytes == Array(bytes.prefix(Authorship.bytesCount)), "what is read is written")
@@ -66,7 +66,7 @@ public func fuzzAuthoredText(_ bytes: [UInt8]) {
     }
 }
 
-/// Of a bucket of one account, whose secret and list are always the same.
+/// Sealers of a bucket of one account, whose secret and list are always the same.
 private let fixedSealers: (ObjectSealer, AuthoredSealer)? = {
     func secret(_ byte: UInt8) -> SecureBytes { SecureBytes(copying: .init(repeating: byte, count: 32)) }
     guard let signing: Ed25519.SigningKey = try? .init(seed: secret(1)),
@@ -80,10 +80,10 @@ private let fixedSealers: (ObjectSealer, AuthoredSealer)? = {
             readers: [ListedReader(keys, .writes)]),
         let signed: SignedReaderList = try? .init(list, signedBy: account)
     else { return nil }
-    let verified: VerifiedKeys = .init { $0.utf8.elementsEqual("o".utf8) ? keys : nil }
-    var lists: SharedBucketReader = .init(bucket: bucket)
+    let verified = VerifiedKeys { $0.utf8.elementsEqual("o".utf8) ? keys : nil }
+    var lists = SharedBucketReader(bucket: bucket)
     guard case .accepted = lists.accept([signed], keys: verified),
-        let plain: ObjectSealer = try? secrets.keys().sealer(serverKey: "aaaa"),
+        let plain = try? secrets.keys().sealer(serverKey: "aaaa"),
         let sealer: AuthoredSealer = try? .init(
             serverKey: "aaaa", secrets: secrets, lists: lists, keys: verified, writer: nil)
     else { return nil }

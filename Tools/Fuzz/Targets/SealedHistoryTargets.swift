@@ -3,16 +3,16 @@ import ThicketCrypto
 import ThicketProtocol
 import ThicketSealed
 
-/// A file with an exported history, from whoever hands one in.
+/// A file with an exported history, from any source.
 public func fuzzSealedHistory(_ bytes: [UInt8]) {
     guard let json: JSONValue = try? .init(parsing: bytes, maxDepth: SealedLimits.clearDepthMax),
-        let stored: StoredHistory = .init(json), let keys: SealedBucketKeys = historyKeys,
+        let stored = StoredHistory(json), let keys = historyKeys,
         var history: SealedHistory = try? .init(keys: keys, serverKey: "aaaa")
     else { return }
     precondition(StoredHistory(stored.json) == stored, "what is written is read")
-    for version: ObjectVersion in stored.versions { history.read(version.object, version: version.version) }
+    for version in stored.versions { history.read(version.object, version: version.version) }
     precondition(history.states == stored.versions.count)
-    // Nobody else has the keys: nothing opens, and that is told.
+    // The file's author lacks the keys: nothing opens, and each state is reported.
     precondition(history.log == nil && history.findings.count >= history.states, "nothing passes unseen")
 }
 

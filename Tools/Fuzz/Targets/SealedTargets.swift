@@ -1,43 +1,43 @@
 import ThicketCrypto
 
-/// Sealed content: byte 0 chooses the suite, the next two where a bit is flipped, the rest is a stream, as plain text and
-/// as what somebody else may have sealed.
+/// Sealed content: byte 0 chooses the suite, the next two the flipped bit; the rest is a stream, used as plain text and
+/// as a foreign sealed stream.
 public func fuzzSealedContent(_ bytes: [UInt8]) {
-    guard bytes.count >= 3, let key: ContentKey = contentKey(bytes[0] & 1 == 0 ? .aes256GCM : .chaCha20Poly1305) else {
+    guard bytes.count >= 3, let key = contentKey(bytes[0] & 1 == 0 ? .aes256GCM : .chaCha20Poly1305) else {
         return
     }
-    let plain: [UInt8] = Array(bytes[3...])
-    for length: Int in [plain.count, max(0, plain.count - 16)] {
-        let opened: [UInt8]? = try? ContentOpener.open(plain, key, length: UInt64(length))
+    let plain = Array(bytes[3...])
+    for length in [plain.count, max(0, plain.count - 16)] {
+        let opened = try? ContentOpener.open(plain, key, length: UInt64(length))
         precondition(opened == nil, "nobody seals without the key")
     }
-    guard let sealed: [UInt8] = try? ContentSealer.seal(plain, key) else { preconditionFailure("a short stream seals") }
+    guard let sealed = try? ContentSealer.seal(plain, key) else { preconditionFailure("a short stream seals") }
     precondition((try? ContentOpener.open(sealed, key, length: UInt64(plain.count))) == plain, "what is sealed opens")
-    let flipped: [UInt8] = flipping(sealed, at: bytes[1], bytes[2])
+    let flipped = flipping(sealed, at: bytes[1], bytes[2])
     precondition(
         (try? ContentOpener.open(flipped, key, length: UInt64(plain.count))) == nil, "a flipped bit is noticed")
     precondition(streamed(plain, key, pieces: 1 + Int(bytes[1])) == sealed, "pieces change nothing")
-    let start: UInt64 = UInt64(min(plain.count, Int(bytes[2])))
+    let start = UInt64(min(plain.count, Int(bytes[2])))
     precondition(
         read(start..<UInt64(plain.count), of: sealed, plain.count, key) == Array(plain[Int(start)...]), "ranges")
 }
 
-/// Where chunks lie: the first 8 bytes are a length, the next 16 a range.
+/// The layout of chunks: the first 8 bytes are a length, the next 16 a range.
 public func fuzzContentLayout(_ bytes: [UInt8]) {
     guard bytes.count >= 24 else { return }
-    let (length, from, to): (UInt64, UInt64, UInt64) = (
+    let (length, from, to) = (
         number(bytes[..<8]), number(bytes[8..<16]), number(bytes[16..<24])
     )
-    guard let layout: ContentLayout = try? ContentLayout(length: length) else {
+    guard let layout = try? ContentLayout(length: length) else {
         precondition(length > ContentLayout.lengthMax, "every length up to the bound has a layout")
         return
     }
     precondition(layout.chunks >= 1 && layout.chunks <= ContentLayout.chunksMax, "chunks are bounded")
-    let last: UInt64 = layout.chunks - 1
+    let last = layout.chunks - 1
     precondition(layout.clearRange(of: last).upperBound == length, "the last chunk ends the stream")
     precondition(layout.sealedRange(of: last).upperBound == layout.sealedLength, "and the sealed stream")
     guard from <= to else { return }
-    guard let chunks: Range<UInt64> = layout.chunks(holding: from..<to) else {
+    guard let chunks = layout.chunks(holding: from..<to) else {
         precondition(to > length, "a range inside has chunks")
         return
     }
@@ -45,23 +45,23 @@ public func fuzzContentLayout(_ bytes: [UInt8]) {
     guard from < to else { return }
     precondition(layout.clearRange(of: chunks.lowerBound).contains(from), "the first chunk holds the start")
     precondition(layout.clearRange(of: chunks.upperBound - 1).contains(to - 1), "the last chunk holds the end")
-    let sealed: Range<UInt64>? = layout.sealedRange(holding: from..<to)
+    let sealed = layout.sealedRange(holding: from..<to)
     precondition(sealed?.upperBound == layout.sealedRange(of: chunks.upperBound - 1).upperBound, "one range")
 }
 
-/// Messages of old notes: byte 0 chooses the format, the next two where a bit is flipped, the rest is a message and a text.
+/// Messages of old notes: byte 0 chooses the format, the next two the flipped bit; the rest is a message and a text.
 public func fuzzRNCryptor(_ bytes: [UInt8]) {
     guard bytes.count >= 3, let once: RNCryptor.Stretching = try? .init(rounds: 1),
         let fresh: RNCryptor.Freshness = try? .init(
             encryptionSalt: .init(repeating: bytes[0], count: 8), codeSalt: .init(repeating: bytes[1], count: 8),
             vector: .init(repeating: bytes[2], count: 16))
     else { return }
-    let (key, text): (SecureBytes, [UInt8]) = (fixedKey, Array(bytes[3...]))
+    let (key, text) = (fixedKey, Array(bytes[3...]))
     precondition((try? RNCryptor.open(text, password: key, once)) == nil, "nobody seals without the password")
     precondition((try? RNCryptor.open(text, encryptionKey: key, codeKey: key)) == nil, "nor without the keys")
-    let clear: SecureBytes = SecureBytes(copying: text)
-    let usesKeys: Bool = bytes[0] & 1 == 0
-    let sealed: [UInt8]? =
+    let clear = SecureBytes(copying: text)
+    let usesKeys = bytes[0] & 1 == 0
+    let sealed =
         usesKeys
         ? try? RNCryptor.seal(clear, encryptionKey: key, codeKey: key, fresh)
         : try? RNCryptor.seal(clear, password: key, once, fresh)
@@ -78,21 +78,22 @@ public func fuzzRNCryptor(_ bytes: [UInt8]) {
 /// Sealed metadata and keys: suite, nonce, text, tag.
 public func fuzzSealedMessage(_ bytes: [UInt8]) {
     precondition((try? SealedMessage.open(bytes, key: fixedKey, data: [1])) == nil, "nobody seals without the key")
-    guard bytes.count >= 14, let nonce: AEADNonce = try? AEADNonce(bytes[2..<14]) else { return }
+    guard bytes.count >= 14, let nonce = try? AEADNonce(bytes[2..<14]) else { return }
     let (suite, text): (AEADSuite, [UInt8]) = (bytes[0] & 1 == 0 ? .aes256GCM : .chaCha20Poly1305, Array(bytes[14...]))
-    guard let sealed: [UInt8] = try? SealedMessage.seal(text, suite, key: fixedKey, data: [1], nonce: nonce) else {
+    guard let sealed = try? SealedMessage.seal(text, suite, key: fixedKey, data: [1], nonce: nonce) else {
         preconditionFailure("a text seals")
     }
     precondition((try? SealedMessage.open(sealed, key: fixedKey, data: [1])) == text, "what is sealed opens")
     precondition((try? SealedMessage.open(sealed, key: fixedKey, data: [2])) == nil, "other data do not")
-    let flipped: [UInt8] = flipping(sealed, at: bytes[0], bytes[1])
+    let flipped = flipping(sealed, at: bytes[0], bytes[1])
     precondition((try? SealedMessage.open(flipped, key: fixedKey, data: [1])) == nil, "a flipped bit is noticed")
 }
 
-/// A node's key wrapped for somebody: byte 0 and 1 say which bit is flipped, the next 64 are two secrets, all is a wrap.
+/// A node's key wrapped for a receiver: bytes 0 and 1 choose the flipped bit, the next 64 are two secrets, and all
+/// bytes are a wrap.
 public func fuzzKeyWrap(_ bytes: [UInt8]) {
-    let place: KeyWrap = .init(owner: "a", app: "b", node: "c", epoch: 1, recipient: "d", recipientKey: "e")
-    guard let receiver: X25519.PrivateKey = try? X25519.PrivateKey(fixedKey) else { return }
+    let place = KeyWrap(owner: "a", app: "b", node: "c", epoch: 1, recipient: "d", recipientKey: "e")
+    guard let receiver = try? X25519.PrivateKey(fixedKey) else { return }
     precondition((try? place.open(bytes, with: receiver)) == nil, "nobody wraps what nobody has wrapped")
     guard bytes.count >= 66, let ephemeral: X25519.PrivateKey = try? .init(SecureBytes(copying: Array(bytes[2..<34])))
     else { return }
@@ -101,26 +102,26 @@ public func fuzzKeyWrap(_ bytes: [UInt8]) {
         preconditionFailure("a key is wrapped")
     }
     precondition((try? place.open(wrap, with: receiver)) == key, "what is wrapped opens")
-    // The highest bit of an X25519 key counts for nothing (RFC 7748, 5); here it does, as the key's bytes are hashed.
+    // X25519 ignores the highest bit of a key (RFC 7748, 5); here it counts, since the key's bytes are hashed.
     precondition((try? place.open(flipping(wrap, at: bytes[0], bytes[1]), with: receiver)) == nil, "a flipped bit")
 }
 
 /// A field of a new note, as it is stored.
 public func fuzzNoteSeal(_ bytes: [UInt8]) {
-    guard let seal: NoteSeal = try? NoteSeal(vaultSecret: fixedKey, userID: [1], noteID: [2], field: [3]) else {
+    guard let seal = try? NoteSeal(vaultSecret: fixedKey, userID: [1], noteID: [2], field: [3]) else {
         return
     }
     precondition((try? seal.open(bytes)) == nil, "nobody seals without the secret")
-    guard bytes.count >= 14, let nonce: AEADNonce = try? AEADNonce(bytes[2..<14]) else { return }
-    let text: SecureBytes = SecureBytes(copying: Array(bytes[14...]))
-    guard let stored: String = try? seal.seal(text, nonce: nonce) else { return }
+    guard bytes.count >= 14, let nonce = try? AEADNonce(bytes[2..<14]) else { return }
+    let text = SecureBytes(copying: Array(bytes[14...]))
+    guard let stored = try? seal.seal(text, nonce: nonce) else { return }
     precondition((try? seal.open(Array(stored.utf8))) == text, "what is sealed opens")
-    let flipped: [UInt8] = flipping(Array(stored.utf8), at: bytes[0], bytes[1])
+    let flipped = flipping(Array(stored.utf8), at: bytes[0], bytes[1])
     precondition((try? seal.open(flipped)) == nil, "a flipped bit is noticed")
 }
 
-/// What all of these are sealed with: targets have no state, and the same bytes do the same.
-private let fixedKey: SecureBytes = .init(copying: (0..<32).map { UInt8($0) })
+/// The key of all these targets, which have no state: the same bytes always have the same effect.
+private let fixedKey = SecureBytes(copying: (0..<32).map { UInt8($0) })
 
 private func contentKey(_ suite: AEADSuite) -> ContentKey? {
     try? ContentKey(suite, key: fixedKey, dataID: .init(repeating: 7, count: 16))
@@ -129,8 +130,8 @@ private func contentKey(_ suite: AEADSuite) -> ContentKey? {
 private func number(_ bytes: ArraySlice<UInt8>) -> UInt64 { bytes.reduce(0) { $0 << 8 | UInt64($1) } }
 
 private func flipping(_ bytes: [UInt8], at high: UInt8, _ low: UInt8) -> [UInt8] {
-    var changed: [UInt8] = bytes
-    let bit: Int = (Int(high) << 8 | Int(low)) % (bytes.count * 8)
+    var changed = bytes
+    let bit = (Int(high) << 8 | Int(low)) % (bytes.count * 8)
     changed[bit / 8] ^= 1 << UInt8(bit % 8)
     return changed
 }
@@ -151,13 +152,13 @@ private func streamed(_ plain: [UInt8], _ key: ContentKey, pieces size: Int) -> 
 
 private func read(_ range: Range<UInt64>, of sealed: [UInt8], _ length: Int, _ key: ContentKey) -> [UInt8]? {
     do {
-        let opener: ContentOpener = try ContentOpener(
+        let opener = try ContentOpener(
             key, length: UInt64(length), storedLength: UInt64(sealed.count))
-        var clear: [UInt8] = []
+        var clear = [UInt8]()
         try opener.read(
             range,
             from: { offset, room in
-                let part: ArraySlice<UInt8> = sealed.dropFirst(Int(offset)).prefix(room.count)
+                let part = sealed.dropFirst(Int(offset)).prefix(room.count)
                 room.copyBytes(from: part)
                 return part.count
             }

@@ -1,20 +1,20 @@
 import ThicketProtocol
 
-/// Frames in both roles. Byte 0 chooses the role, the size of the pieces and whether binary is taken; the rest is what
-/// the peer sends. However it is cut, the same events come out; what they carry keeps the rules.
+/// Frames in both roles. Byte 0 chooses the role, the size of the pieces and whether binary is accepted; the rest are
+/// the peer's bytes. Any cutting gives the same events, and their contents obey the rules.
 public func fuzzWebSocket(_ bytes: [UInt8]) {
-    guard let choice: UInt8 = bytes.first else { return }
+    guard let choice = bytes.first else { return }
     let role: WebSocketRole = choice & 1 == 0 ? .server : .client
-    let acceptsBinary: Bool = choice & 2 == 0
-    let stream: ArraySlice<UInt8> = bytes.dropFirst()
-    let whole: [SeenFrame] = frames(stream, role, acceptsBinary, pieces: max(1, stream.count))
-    let cut: [SeenFrame] = frames(stream, role, acceptsBinary, pieces: 1 + Int(choice >> 2))
+    let acceptsBinary = choice & 2 == 0
+    let stream = bytes.dropFirst()
+    let whole = frames(stream, role, acceptsBinary, pieces: max(1, stream.count))
+    let cut = frames(stream, role, acceptsBinary, pieces: 1 + Int(choice >> 2))
     precondition(whole == cut, "what is read does not depend on how it arrives")
-    for seen: SeenFrame in whole { check(seen, acceptsBinary: acceptsBinary) }
+    for seen in whole { check(seen, acceptsBinary: acceptsBinary) }
     precondition(whole.dropLast().allSatisfy { !$0.isEnd }, "nothing comes behind the end")
 }
 
-private let messageBytesMax: Int = 4_096
+private let messageBytesMax = 4_096
 
 private enum SeenFrame: Equatable {
     case text([UInt8])
@@ -35,16 +35,16 @@ private enum SeenFrame: Equatable {
 private func frames(
     _ stream: ArraySlice<UInt8>, _ role: WebSocketRole, _ acceptsBinary: Bool, pieces size: Int
 ) -> [SeenFrame] {
-    var reader: WebSocketReader = .init(role: role, messageBytesMax: messageBytesMax, acceptsBinary: acceptsBinary)
-    var seen: [SeenFrame] = []
-    var rest: ArraySlice<UInt8> = stream
+    var reader = WebSocketReader(role: role, messageBytesMax: messageBytesMax, acceptsBinary: acceptsBinary)
+    var seen = [SeenFrame]()
+    var rest = stream
     while !rest.isEmpty {
-        var piece: [UInt8] = Array(rest.prefix(size))
+        var piece = Array(rest.prefix(size))
         rest = rest.dropFirst(size)
         piece.withUnsafeMutableBytes { buffer in
-            var input: UnsafeMutableRawBufferPointer = buffer
+            var input = buffer
             do throws(WebSocketFailure) {
-                while let event: WebSocketEvent = try reader.next(&input) { seen.append(seenFrame(event)) }
+                while let event = try reader.next(&input) { seen.append(seenFrame(event)) }
                 precondition(input.isEmpty, "what is not an event is consumed")
             } catch {
                 precondition(reader.isFinished, "a failure is the end")
@@ -85,11 +85,11 @@ private func check(_ seen: SeenFrame, acceptsBinary: Bool) {
     }
 }
 
-/// What is written by one side is read by the other.
+/// A message that one side writes is read by the other.
 private func roundTrip(_ opcode: WebSocketOpcode, _ payload: [UInt8]) {
     for (role, mask): (WebSocketRole, UInt32?) in [(.server, 0xA1B2_C3D4), (.client, nil)] {
         let expected: SeenFrame = opcode == .text ? .text(payload) : .binary(payload)
-        let written: [UInt8] = WebSocketWriter.frame(opcode, payload, mask: mask)
+        let written = WebSocketWriter.frame(opcode, payload, mask: mask)
         precondition(frames(written[...], role, true, pieces: written.count) == [expected], "frames read back")
     }
 }

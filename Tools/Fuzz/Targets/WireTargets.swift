@@ -1,6 +1,6 @@
 import ThicketProtocol
 
-/// Any message from a client is read, or has no channel; what is read is written and read again without loss.
+/// Any message from a client is read, or has no channel; a message that is read survives a round trip.
 public func fuzzWireClient(_ bytes: [UInt8]) {
     guard let message: ClientMessage = try? .init(parsing: bytes) else { return }
     if case .channel(let channel, let request) = message {
@@ -17,11 +17,11 @@ public func fuzzWireClient(_ bytes: [UInt8]) {
         }
         guard isFaithful(request) else { return }
     }
-    let written: [UInt8] = message.encoded()
+    let written = message.encoded()
     precondition((try? ClientMessage(parsing: written)) == message, "what was written reads back equal")
 }
 
-/// Requests that are no faithful copy of what was wrong with them are not written by anybody.
+/// False for a request that does not preserve its malformed parts: no client writes it.
 private func isFaithful(_ request: ChannelRequest) -> Bool {
     switch request {
     case .change(let change): change.problems.isEmpty
@@ -35,21 +35,21 @@ private func isFaithful(_ request: ChannelRequest) -> Bool {
 private func check(_ change: ChangeRequest) {
     precondition(change.sv.map { $0 >= 0 } ?? true, "versions count up from 0")
     precondition(change.problems.count <= 4, "problems are few")
-    guard let diff: JSONFragment = change.diff, let read: ObjectDiff = try? ObjectDiff(diff) else { return }
+    guard let diff = change.diff, let read = try? ObjectDiff(diff) else { return }
     precondition((try? ObjectDiff(read.json)) == read, "a diff reads back equal")
 }
 
-/// Any message from a server is read or refused; what is read is written and read again without loss.
+/// Any message from a server is read or refused; a message that is read survives a round trip.
 public func fuzzWireServer(_ bytes: [UInt8]) {
     guard let message: ServerMessage = try? .init(parsing: bytes) else { return }
     if case .channel(_, let reply) = message {
         switch reply {
         case .unknown: return
-        // A name that a client could mistake is written in another way.
+        // A name that a client could mistake is written in another form.
         case .authorized(let user) where !ServerReply.spokenName(of: user).utf8.elementsEqual(user.utf8): return
         default: break
         }
     }
-    let written: [UInt8] = message.encoded()
+    let written = message.encoded()
     precondition((try? ServerMessage(parsing: written)) == message, "what was written reads back equal")
 }

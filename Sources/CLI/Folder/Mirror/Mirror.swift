@@ -318,13 +318,13 @@ actor Mirror {
         case .remember(let base):
             try state.remember(base, for: key)
             return name
-        case .push(let diff, let object, let base, let note):
-            try await push(diff, to: object, base, note, key)
+        case .push(let diff, let object, let base, let remark):
+            try await push(diff, to: object, base, remark, key)
             return name
         case .remove(let object):
             try await remove(object, key)
             return nil
-        case .write(let expected, let base, let note):
+        case .write(let expected, let base, let remark):
             let done = try inFolder { () throws(Failure) in
                 try Files.replace(
                     path(base.file.name), expecting: expected, base.bytes, bytesMax: FolderLimits.fileBytesMax,
@@ -333,7 +333,7 @@ actor Mirror {
             guard done == .done else { return exists(base.file) ? base.file : name }
             try state.remember(base, for: key)
             say(
-                note == .restoredFile
+                remark == .restoredFile
                     ? "received \(base.file.name) (deleted here, but changed in the bucket)"
                     : "received \(base.file.name)")
             return base.file
@@ -355,17 +355,17 @@ actor Mirror {
     private func exists(_ file: FileName) -> Bool { Files.stamp(path(file.name)) != nil }
 
     private func push(
-        _ diff: ObjectDiff, to object: JSONObject?, _ base: MirrorBase, _ note: MirrorNote?, _ key: String
+        _ diff: ObjectDiff, to object: JSONObject?, _ base: MirrorBase, _ remark: MirrorRemark?, _ key: String
     ) async throws(Failure) {
-        if case .merged? = note, let object, let after = try? JSONDiff.apply(diff, to: object) {
+        if case .merged? = remark, let object, let after = try? JSONDiff.apply(diff, to: object) {
             try state.begin(MirrorState.Begun(next: base, after: after), for: key)
         }
-        let isTaken = try await trying("cannot store \(open.name)/\(key)") { () throws(ClientError) in
+        let isReplaced = try await trying("cannot store \(open.name)/\(key)") { () throws(ClientError) in
             try await open.bucket.replace(key) { current, _ in current == object ? diff : nil }
         }
-        guard isTaken else { return }
+        guard isReplaced else { return }
         try state.remember(base, for: key, isDurable: true)
-        switch note {
+        switch remark {
         case .merged(let overridden)? where !overridden.isEmpty:
             say(
                 "merged \(base.file.name): both sides changed \(overridden.joined(separator: ", ")); the file's counts, the "
@@ -424,9 +424,9 @@ actor Mirror {
 
     // MARK: - The server's answers
 
-    private func sends(_ name: String, _ key: String, _ note: String = "") {
+    private func sends(_ name: String, _ key: String, _ remark: String = "") {
         outbox.add(
-            key, confirmed: "sent \(name)\(note)", kept: "kept \(name)\(note): it is sent when the server answers")
+            key, confirmed: "sent \(name)\(remark)", kept: "kept \(name)\(remark): it is sent when the server answers")
     }
 
     private func removes(_ name: String, _ key: String) {

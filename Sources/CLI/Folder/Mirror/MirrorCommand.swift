@@ -44,12 +44,12 @@ enum MirrorCommand {
         await reader.value
         // Ctrl-C is the normal end of a mirror: refused files were reported at the time of the refusal.
         if !isOnce { open.refusals.forget() }
-        if let problem { throw problem.isOfCopy && open.isSealed ? beginAnew(problem, state) : problem }
+        if let problem { throw problem.isOfCopy && open.isSealed ? restartAdvice(problem, state) : problem }
         if isOnce, await mirror.problems > 0 { throw Failure("some files were left alone: see above") }
     }
 
     /// What to do where the copy does not open: the files have everything that it would contribute.
-    private static func beginAnew(_ problem: Failure, _ state: MirrorState) -> Failure {
+    private static func restartAdvice(_ problem: Failure, _ state: MirrorState) -> Failure {
         Failure(
             "\(problem.text). Nothing was changed. When \(state.path) is removed the mirror starts from the beginning: "
                 + "it deletes no file, and sends what the server does not have", problem.code)
@@ -84,10 +84,10 @@ enum MirrorCommand {
         }
         try await mirror.nameRefused()
         let same = Self.files(await mirror.sameCount)
-        let told =
+        let outcome =
             await mirror.problems > 0
             ? "are the same except for what is named above: \(same)" : "are the same: \(same)"
-        Terminal.writeError("\(directory) and \(open.name) \(told)\n")
+        Terminal.writeError("\(directory) and \(open.name) \(outcome)\n")
     }
 
     /// How many rounds `--once` makes before it gives up on a folder that changes all the time.

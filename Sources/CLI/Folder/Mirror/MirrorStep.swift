@@ -17,11 +17,11 @@ enum MirrorStep: Sendable, Equatable {
     /// File and object agree: remember this state (nil: neither exists).
     case remember(MirrorBase?)
     /// Change the object by `diff` if it is still `object` (nil: absent), then remember.
-    case push(diff: ObjectDiff, to: JSONObject?, MirrorBase, MirrorNote?)
+    case push(diff: ObjectDiff, to: JSONObject?, MirrorBase, MirrorRemark?)
     /// Remove the object if it is still this one, then remember that neither exists.
     case remove(JSONObject)
     /// Write the file if it still holds `expecting` (nil: no file), then remember.
-    case write(expecting: [UInt8]?, MirrorBase, MirrorNote?)
+    case write(expecting: [UInt8]?, MirrorBase, MirrorRemark?)
     /// Delete the file if it still holds this, then remember that neither exists.
     case delete(FileName, expecting: [UInt8])
     /// Rename the file: it and the object have nothing in common.
@@ -31,7 +31,7 @@ enum MirrorStep: Sendable, Equatable {
 }
 
 /// What is reported to the user.
-enum MirrorNote: Sendable, Equatable {
+enum MirrorRemark: Sendable, Equatable {
     /// Both sides changed it and both changes are merged; at these paths the file's value won.
     case merged(overridden: [String])
     /// Deleted in the folder, changed in the bucket: it stays.
@@ -145,10 +145,10 @@ extension MirrorStep {
     }
 
     private static func push(
-        from object: JSONObject?, to mine: JSONObject, _ base: MirrorBase, _ note: MirrorNote?
+        from object: JSONObject?, to mine: JSONObject, _ base: MirrorBase, _ remark: MirrorRemark?
     ) -> MirrorStep {
         let diff = JSONDiff.diff(from: object ?? JSONObject(), to: mine)
-        return .push(diff: diff, to: object, base, note)
+        return .push(diff: diff, to: object, base, remark)
     }
 }
 

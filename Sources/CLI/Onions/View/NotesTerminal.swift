@@ -43,7 +43,7 @@ final class NotesTerminal {
 
     /// Waits for a key.
     func input(milliseconds: Int32) -> Input {
-        guard !isToldToEnd.load(ordering: .relaxed), !isGone else { return .lost }
+        guard !mustEnd.load(ordering: .relaxed), !isGone else { return .lost }
         var code: UInt32 = 0
         switch thicket_screen_key(milliseconds, &code) {
         case thicket_key_letter: return Self.letter(code).map(Input.key) ?? .nothing
@@ -126,10 +126,10 @@ final class NotesTerminal {
 }
 
 /// SIGTERM or SIGHUP has arrived.
-private let isToldToEnd = Atomic<Bool>(false)
+private let mustEnd = Atomic<Bool>(false)
 
 /// A second SIGTERM ends the program at once.
 private func wasSignaled(_ number: Int32) {
-    isToldToEnd.store(true, ordering: .relaxed)
+    mustEnd.store(true, ordering: .relaxed)
     if number == SIGTERM { _ = signal(number, SIG_DFL) }
 }

@@ -171,8 +171,8 @@ public struct Accounts: Sendable {
     ) async throws(AccountError) -> OpenAccount {
         try await api.run(
             BundleFlow(
-                account, .partner(token: accessToken), passphrase: passphrase.map(BundleFlow.Passphrase.set) ?? .goes,
-                random: random
+                account, .partner(token: accessToken),
+                passphrase: passphrase.map(BundleFlow.Passphrase.set) ?? .removed, random: random
             ) { _ in })
     }
 }

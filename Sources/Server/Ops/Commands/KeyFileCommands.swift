@@ -24,7 +24,7 @@ enum KeyFileCommands {
     }
 
     /// Refuses while the key file is being replaced: data sealed now could be sealed under the wrong key.
-    static func expectSettled(_ config: ServerConfig, _ folder: DataFolder) throws(CommandFailure) {
+    static func expectNoKeyRotation(_ config: ServerConfig, _ folder: DataFolder) throws(CommandFailure) {
         let path = folder.place(of: config.keyFile)
         guard !KeyRotation.isUnderWay(path) else {
             throw CommandFailure(
@@ -63,7 +63,7 @@ enum KeyFileCommands {
 
     static func check(_ config: ServerConfig) throws(CommandFailure) {
         let folder = try AdminCommands.folderWithData(config)
-        try expectSettled(config, folder)
+        try expectNoKeyRotation(config, folder)
         let path = folder.place(of: config.keyFile)
         guard access(path, F_OK) == 0 || errno != ENOENT else { throw missing(path, folder.databasePath) }
         let admin = try PartnerCommands.open(folder, try load(config, folder))

@@ -155,7 +155,7 @@ enum PartnerCommands {
     ) throws(CommandFailure) {
         let folder = try AdminCommands.folder(config, creating: true)
         try AdminCommands.expectWhole(folder)
-        try KeyFileCommands.expectSettled(config, folder)
+        try KeyFileCommands.expectNoKeyRotation(config, folder)
         let admin = try open(folder, try KeyFileCommands.load(config, folder))
         do throws(PartnerAdminError) {
             try body(admin)

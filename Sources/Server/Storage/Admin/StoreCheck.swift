@@ -44,7 +44,7 @@ public enum StoreCheck {
             for finding in try database.integrityFindings() { findings.report("file: \(finding)") }
             let identity = try Meta.identity(database)
             let reader = try SQLiteReader(
-                identity, WalkCache(settings), WriteBehindHeads(mark: 0, changesMax: 1), database)
+                identity, ReaderCache(settings), WriteBehindHeads(mark: 0, changesMax: 1), database)
             let auditor = StoreAuditor(reader)
             try reader.reading { () throws(StoreError) in
                 do {

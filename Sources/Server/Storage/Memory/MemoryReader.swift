@@ -5,7 +5,7 @@ import ThicketProtocol
 class MemoryReader: StoreReader {
     let store: MemoryStore
     let generation: Int
-    private var walk: (query: IndexQuery, walk: IndexScan)?
+    private var scan: (query: IndexQuery, scan: IndexScan)?
 
     init(_ store: MemoryStore, generation: Int) {
         self.store = store
@@ -103,16 +103,16 @@ class MemoryReader: StoreReader {
         guard let record = state.buckets[query.bucket], query.current >= record.floor,
             query.current <= record.head
         else { return nil }
-        if let known = walk, known.query.bucket == query.bucket, known.query.current == query.current {
-            return try state.page(query, of: known.walk)
+        if let known = scan, known.query.bucket == query.bucket, known.query.current == query.current {
+            return try state.page(query, of: known.scan)
         }
         var builder = IndexScan.Builder()
         for entity in (state.entities[query.bucket] ?? [:]).values {
             guard let found = try state.listed(entity, at: query.current) else { continue }
             builder.add(key: entity.key.text.utf8, version: found.version, gid: found.gid)
         }
-        let made = builder.walk()
-        walk = (query, made)
+        let made = builder.scan()
+        scan = (query, made)
         return try state.page(query, of: made)
     }
 

@@ -27,12 +27,16 @@ public final class MemoryStore: Store {
     }
 
     /// Fails with `closed` while the store is down.
-    public func makeWriter() throws(StoreError) -> any StoreWriter { MemoryWriter(self, generation: try lifeIfUp()) }
+    public func makeWriter() throws(StoreError) -> any StoreWriter {
+        MemoryWriter(self, generation: try generationIfUp())
+    }
     /// Fails with `closed` while the store is down.
-    public func makeReader() throws(StoreError) -> any StoreReader { MemoryReader(self, generation: try lifeIfUp()) }
+    public func makeReader() throws(StoreError) -> any StoreReader {
+        MemoryReader(self, generation: try generationIfUp())
+    }
     /// Plans retention only; this store has no segments. Fails with `closed` while the store is down.
     public func makeMaintenance(_ settings: RetentionSettings) throws(StoreError) -> any StoreMaintenance {
-        RetentionPlanner(reader: MemoryReader(self, generation: try lifeIfUp()), settings: settings)
+        RetentionPlanner(reader: MemoryReader(self, generation: try generationIfUp()), settings: settings)
     }
 
     /// Whether the store has crashed and was not restarted.
@@ -70,7 +74,7 @@ public final class MemoryStore: Store {
         shared.withLock { $0.state.modes[MemoryState.NamePlace(app: app, name: name)] = mode }
     }
 
-    private func lifeIfUp() throws(StoreError) -> Int {
+    private func generationIfUp() throws(StoreError) -> Int {
         let generation = shared.withLock { $0.isDown ? nil : $0.generation }
         guard let generation else { throw StoreError(.closed, "the store has crashed and was not restarted") }
         return generation

@@ -5,11 +5,11 @@ extension SQLiteReader: StoreReader {
     final func lastGlobalID() throws(StoreError) -> GlobalID {
         try storing("reading the newest change") { () throws(SQLiteError) in
             let logged = try database.integer("SELECT max(gid) FROM chg") ?? 0
-            let told = try database.integer("SELECT max(head) FROM bucket") ?? 0
+            let newestHead = try database.integer("SELECT max(head) FROM bucket") ?? 0
             let (erased, archived) = (
                 try Meta.integer(Meta.erased, database), try Meta.integer(Meta.heads, database)
             )
-            return max(logged, told, erased ?? 0, archived ?? 0)
+            return max(logged, newestHead, erased ?? 0, archived ?? 0)
         }
     }
 
@@ -172,15 +172,15 @@ extension SQLiteReader: StoreReader {
     ) throws(StoreError) -> ChangePage? {
         try reading { () throws(StoreError) in
             guard let record = try bucketRecord(bucket), after >= record.floor, after <= record.head else { return nil }
-            let place = WalkCache.CatchUpPlace(bucket: bucket, upTo: upTo)
-            let known = walks.catchUp(place, after: after)
+            let place = ReaderCache.CatchUpPlace(bucket: bucket, upTo: upTo)
+            let known = readerCache.catchUp(place, after: after)
             let positions =
                 if let known { known } else { try logPositions(from: record.head, after: after, upTo: upTo)[...] }
             let page = try changePage(positions, limit: limit, byteLimit: byteLimit)
             if !page.hasMore {
-                walks.forgetCatchUp(place)
+                readerCache.forgetCatchUp(place)
             } else if known == nil {
-                walks.keep(WalkCache.CatchUp(after: after, positions: Array(positions)), at: place)
+                readerCache.keep(ReaderCache.CatchUp(after: after, positions: Array(positions)), at: place)
             }
             return page
         }
@@ -201,28 +201,28 @@ extension SQLiteReader: StoreReader {
             else { return nil }
             if query.withData { segmentTop = (query.bucket, try newestSegment(of: query.bucket)) }
             defer { segmentTop = nil }
-            let place = WalkCache.WalkPlace(bucket: query.bucket, current: query.current)
-            if let known = walks.walk(place) { return try page(query, of: known, known: bodies) }
+            let place = ReaderCache.ScanPlace(bucket: query.bucket, current: query.current)
+            if let known = readerCache.scan(place) { return try page(query, of: known, known: bodies) }
             if query.asksForNewest, let newest = try newestObject(query, floor: record.floor) {
                 return newest
             }
             let made =
-                if let moved = try movedWalk(place, floor: record.floor) { moved } else {
-                    try walk(query.bucket, at: query.current)
+                if let moved = try movedScan(place, floor: record.floor) { moved } else {
+                    try scan(query.bucket, at: query.current)
                 }
-            walks.keep(made, at: place)
+            readerCache.keep(made, at: place)
             return try page(query, of: made, known: bodies)
         }
     }
 
     /// An older scan of the bucket, updated by the changes since.
-    private func movedWalk(_ place: WalkCache.WalkPlace, floor: GlobalID) throws(StoreError) -> IndexScan? {
-        guard let old = walks.walk(before: place) else { return nil }
-        return try moved(old.walk, of: place.bucket, from: old.current, to: place.current, floor: floor)
+    private func movedScan(_ place: ReaderCache.ScanPlace, floor: GlobalID) throws(StoreError) -> IndexScan? {
+        guard let old = readerCache.scan(before: place) else { return nil }
+        return try moved(old.scan, of: place.bucket, from: old.current, to: place.current, floor: floor)
     }
 
     /// Reads the heads of the bucket; follows heads that are newer than `current` back to their state at `current`.
-    final func walk(_ bucket: BucketRow, at current: GlobalID) throws(StoreError) -> IndexScan {
+    final func scan(_ bucket: BucketRow, at current: GlobalID) throws(StoreError) -> IndexScan {
         let late = try writeBehindHeads().heads(of: bucket)
         let lateKeys = Set(late.keys.lazy.map(\.text))
         var builder = IndexScan.Builder()
@@ -251,7 +251,7 @@ extension SQLiteReader: StoreReader {
             guard let found = try listed(head, at: current) else { continue }
             builder.add(key: text.utf8, version: found.version, gid: found.gid)
         }
-        return builder.walk()
+        return builder.scan()
     }
 
     // MARK: ccids

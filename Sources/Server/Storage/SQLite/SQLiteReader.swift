@@ -4,7 +4,7 @@ import ThicketSQLite
 /// Reads of a `SQLiteStore` over one connection. Used only by the thread that created it.
 class SQLiteReader {
     final let identity: StoreIdentity
-    final let walks: WalkCache
+    final let readerCache: ReaderCache
     final let late: WriteBehindHeads
     final let database: Database
     final let queries: Queries
@@ -30,11 +30,11 @@ class SQLiteReader {
     private static let clientsMax = 10_000
 
     init(
-        _ identity: StoreIdentity, _ walks: WalkCache, _ late: WriteBehindHeads, _ database: Database
+        _ identity: StoreIdentity, _ readerCache: ReaderCache, _ late: WriteBehindHeads, _ database: Database
     ) throws(StoreError) {
         self.late = late
         self.identity = identity
-        self.walks = walks
+        self.readerCache = readerCache
         self.database = database
         self.queries = try storing("preparing the reads") { () throws(SQLiteError) in try Queries(database) }
     }
@@ -145,14 +145,14 @@ class SQLiteReader {
         }
     }
 
-    private func segment(_ place: WalkCache.SegmentPlace) throws(StoreError) -> Segment? {
-        if let known = walks.segment(place) { return known }
+    private func segment(_ place: ReaderCache.SegmentPlace) throws(StoreError) -> Segment? {
+        if let known = readerCache.segment(place) { return known }
         let content = try storing("reading a segment") { () throws(SQLiteError) in
             try queries.segmentContent.bind(1, place.row).first { $0.bytes(0) } ?? []
         }
         // A broken segment is only a lost copy, because the log has the bodies too. `check` reports it.
         guard let segment = Segment(content) else { return nil }
-        walks.keep(segment, at: place)
+        readerCache.keep(segment, at: place)
         return segment
     }
 }

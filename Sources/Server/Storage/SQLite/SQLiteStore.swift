@@ -17,7 +17,7 @@ public final class SQLiteStore: Store {
     public let path: String
     /// The settings the store was opened with.
     public let settings: StoreSettings
-    let walks: WalkCache
+    let readerCache: ReaderCache
     let late: WriteBehindHeads
     /// Number of times heads could not be written with their group, and the latest error.
     let headFailure = Mutex<(count: Int, last: String)>((0, ""))
@@ -38,7 +38,7 @@ public final class SQLiteStore: Store {
         self.identity = try Meta.identity(database)
         self.path = path
         self.settings = settings
-        self.walks = WalkCache(settings)
+        self.readerCache = ReaderCache(settings)
         self.late = try WriteBehindHeads.load(database, changesMax: settings.writeBehindHeadsMax)
         let last = try storing("reading the buckets") { () throws(SQLiteError) in
             max(
@@ -57,7 +57,7 @@ public final class SQLiteStore: Store {
     }
 
     /// Bytes of the shared caches.
-    public var memory: StoreMemory { walks.memory }
+    public var memory: StoreMemory { readerCache.memory }
 
     /// Number of times the table did not take the heads that a group carried, and the latest reason; safe to log.
     public var headFailures: (count: Int, last: String) { headFailure.withLock { $0 } }
@@ -77,7 +77,7 @@ public final class SQLiteStore: Store {
     func makeSQLiteReader() throws(StoreError) -> SQLiteReader {
         let database = try Self.connect(path, .readOnly, settings)
         try Schema.check(database)
-        return try SQLiteReader(identity, walks, late, database)
+        return try SQLiteReader(identity, readerCache, late, database)
     }
 
     /// A row number that no bucket has had.

@@ -30,7 +30,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
                 try database.integer("SELECT max(id) FROM client") ?? 0
             )
         }
-        try super.init(store.identity, store.walks, store.late, database)
+        try super.init(store.identity, store.readerCache, store.late, database)
         // Without the reservation commits are only slower. If the disk is full, a later write reports it.
         try? database.reserveLog(bytes: store.settings.logReservedBytes)
     }

@@ -72,9 +72,9 @@ final class SegmentPlanner {
         }
         planned = found
         try reader.reading { () throws(StoreError) in
-            let walk: IndexScan = try reader.walk(found.row, at: found.head)
+            let scan: IndexScan = try reader.scan(found.row, at: found.head)
             var existing = try self.existing(found.row)
-            guard walk.count >= Self.objectsMin || !existing.isEmpty else {
+            guard scan.count >= Self.objectsMin || !existing.isEmpty else {
                 jobs = [
                     Job(
                         bucket: found.row, above: found.head, through: found.head, replaced: [], objects: [],
@@ -82,12 +82,12 @@ final class SegmentPlanner {
                 ]
                 return
             }
-            count(walk, in: &existing)
+            count(scan, in: &existing)
             jobs = try ranges(existing, head: found.head).enumerated().map { (place, range) throws(StoreError) in
                 Job(
                     bucket: found.row, above: range.above, through: range.through,
                     replaced: existing.filter { $0.high > range.above && $0.high <= range.through }[...],
-                    objects: try objects(of: walk, range)[...], freshBytes: place == 0 ? found.fresh : 0)
+                    objects: try objects(of: scan, range)[...], freshBytes: place == 0 ? found.fresh : 0)
             }
         }
     }
@@ -106,9 +106,9 @@ final class SegmentPlanner {
         return existing
     }
 
-    private func count(_ walk: IndexScan, in existing: inout [Existing]) {
+    private func count(_ scan: IndexScan, in existing: inout [Existing]) {
         var place = existing.count - 1
-        for gid in walk.positions {
+        for gid in scan.positions {
             while place >= 0, gid <= existing[place].above { place -= 1 }
             if place >= 0, gid <= existing[place].high { existing[place].live += 1 }
         }
@@ -142,12 +142,12 @@ final class SegmentPlanner {
     }
 
     private func objects(
-        of walk: IndexScan, _ range: (above: GlobalID, through: GlobalID)
+        of scan: IndexScan, _ range: (above: GlobalID, through: GlobalID)
     ) throws(StoreError) -> [(key: EntityKey, version: Version, gid: GlobalID)] {
         var objects = [(key: EntityKey, version: Version, gid: GlobalID)]()
-        var place = walk.firstBelow(range.through + 1)
-        while place < walk.count {
-            let (key, version, gid) = try walk.entry(place)
+        var place = scan.firstBelow(range.through + 1)
+        while place < scan.count {
+            let (key, version, gid) = try scan.entry(place)
             guard gid > range.above else { break }
             objects.append((key, version, gid))
             place += 1

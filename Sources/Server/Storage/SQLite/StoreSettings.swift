@@ -30,9 +30,9 @@ public struct StoreSettings: Sendable {
     /// half as many again arrive while they are being written.
     public var writeBehindHeadsMax: Int = 8_192
     /// Maximum number of objects in all cached index scans together.
-    public var walkEntriesMax: Int = 1_000_000
+    public var scanEntriesMax: Int = 1_000_000
     /// Maximum number of cached index scans.
-    public var walksMax: Int = 64
+    public var scansMax: Int = 64
     /// Maximum number of positions in all cached catch-ups together.
     public var catchUpEntriesMax: Int = 2_000_000
     /// Maximum bytes of segments in the cache shared by all readers; the newest segment stays regardless of its size.
@@ -61,7 +61,7 @@ public struct StoreSettings: Sendable {
         changeIDBytesMax = limits.changeIDCacheBytes
         segmentBytesMax = limits.segmentCacheBytes
         writeBehindHeadsMax = limits.writeBehindHeadsMax
-        walkEntriesMax = limits.walkObjectsMax
+        scanEntriesMax = limits.scanObjectsMax
         catchUpEntriesMax = limits.catchUpPositionsMax
     }
 }

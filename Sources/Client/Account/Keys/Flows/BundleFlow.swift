@@ -13,7 +13,7 @@ package struct BundleFlow: AccountFlow {
     package enum Passphrase: Sendable {
         case stays
         case set(SecureBytes)
-        case goes
+        case removed
     }
 
     private enum State {
@@ -44,7 +44,7 @@ package struct BundleFlow: AccountFlow {
     package mutating func begin() throws(AccountError) -> AccountStep<OpenAccount> {
         switch passphrase {
         case .stays: break
-        case .goes: wrap = AccountRequest.PartnerMembers.Wrap.none
+        case .removed: wrap = AccountRequest.PartnerMembers.Wrap.none
         case .set(let passphrase):
             guard passphrase.count > 0 else { throw .unusable("the passphrase is empty") }
             state = .stretching

@@ -4,7 +4,7 @@ import ThicketNonces
 import ThicketProtocol
 
 @Suite("Index scans and the storage of their pages", .nonceWatch)
-struct WalkTests {
+struct IndexScanTests {
     /// A page with one object for each key, all of version 2 and with the key as text.
     private func page(_ keys: [String], mark: String? = nil, version: Int = 2) -> String {
         let list: String = keys.map { #"{"id":"\#($0)","v":\#(version),"d":{"t":"\#($0)"}}"# }.joined(separator: ",")
@@ -12,9 +12,11 @@ struct WalkTests {
     }
 
     /// Connected, and the first page is requested.
-    private func walking(_ kind: BucketKind, isHeard: Bool = false, script: SealedScript? = nil) throws -> Transcript {
+    private func scanning(
+        _ kind: BucketKind, hasReader: Bool = false, script: SealedScript? = nil
+    ) throws -> Transcript {
         var talk: Transcript = try Transcript(kind, script: script)
-        talk.machine.heardBuckets = isHeard ? nil : []
+        talk.machine.bucketsWithReaders = hasReader ? nil : []
         _ = talk.connect()
         _ = talk.hear("0:auth:user@example.com")
         return talk
@@ -22,7 +24,7 @@ struct WalkTests {
 
     @Test("the next page is requested before the last one is stored, and only once", arguments: BucketKind.allCases)
     func asksAhead(kind: BucketKind) throws {
-        var talk: Transcript = try walking(kind)
+        var talk: Transcript = try scanning(kind)
         let first: ServerBatch = talk.batch([page(["a"], mark: "m1")])
         let commits: Int = talk.store.commits
         #expect(talk.sent(talk.machine.ahead(of: first, now: talk.now)) == ["0:i:1:m1::1000"])
@@ -38,7 +40,7 @@ struct WalkTests {
         "a page that was requested ahead and does not come ends the connection, like any other",
         arguments: BucketKind.allCases)
     func unanswered(kind: BucketKind) throws {
-        var talk: Transcript = try walking(kind)
+        var talk: Transcript = try scanning(kind)
         talk.now += 5_000
         _ = talk.hear(page(["a"], mark: "m1"))
         let due: Int64 = talk.now + SyncLimits.answerMilliseconds
@@ -54,7 +56,7 @@ struct WalkTests {
         "nothing is requested ahead after the last page, for a bucket not being read, or at a repeated mark",
         arguments: BucketKind.allCases)
     func asksNothing(kind: BucketKind) throws {
-        var talk: Transcript = try walking(kind)
+        var talk: Transcript = try scanning(kind)
         for text: String in [
             page(["a"]), page(["a"], mark: "m1").replacing("0:i", with: "1:i"), "0:i:{", "h:1", "0:c:[]",
         ] {
@@ -75,7 +77,7 @@ struct WalkTests {
         "when the connection ends between request and storage, the page that was not stored is requested again",
         arguments: BucketKind.allCases)
     func lostBetween(kind: BucketKind) throws {
-        var talk: Transcript = try walking(kind)
+        var talk: Transcript = try scanning(kind)
         _ = talk.hear(page(["a"], mark: "m1"))
         _ = talk.machine.ahead(of: talk.batch([page(["b"], mark: "m2")]), now: talk.now)
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
@@ -90,7 +92,7 @@ struct WalkTests {
         "when the store fails after a request ahead, the scan continues from the last stored page",
         arguments: BucketKind.allCases)
     func storeFails(kind: BucketKind) throws {
-        var talk: Transcript = try walking(kind)
+        var talk: Transcript = try scanning(kind)
         _ = talk.hear(page(["a"], mark: "m1"))
         talk.store.failsNextCommit = true
         #expect(talk.actions([page(["b"], mark: "m2")]).contains(.disconnect))
@@ -105,8 +107,8 @@ struct WalkTests {
     @Test(
         "a page that comes twice, or lists an object twice, has the effect of one", arguments: [false, true],
         BucketKind.allCases)
-    func twice(isHeard: Bool, kind: BucketKind) throws {
-        var talk: Transcript = try walking(kind, isHeard: isHeard)
+    func twice(hasReader: Bool, kind: BucketKind) throws {
+        var talk: Transcript = try scanning(kind, hasReader: hasReader)
         _ = talk.hear(page(["a", "b", "a"], mark: "m1"))
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
         _ = talk.connect()
@@ -121,15 +123,15 @@ struct WalkTests {
         // One case runs two worlds with the same seed.
         "a change in the same batch as the page is applied, before the page or after it", .noncesGiven,
         arguments: [false, true], BucketKind.allCases)
-    func changedMeanwhile(isHeard: Bool, kind: BucketKind) throws {
+    func changedMeanwhile(hasReader: Bool, kind: BucketKind) throws {
         let change: String =
             #"0:c:[{"clientid":"x","cv":"c2","id":"a","o":"M","v":{"n":{"o":"+","v":1}},"sv":2,"ev":3,"ccids":["q"]}]"#
-        var behind: Transcript = try walking(kind, isHeard: isHeard)
+        var behind: Transcript = try scanning(kind, hasReader: hasReader)
         _ = behind.hear(page(["a", "b"], mark: "m1"), change)
         #expect(try behind.ghost("a") == (3, #"{"t":"a","n":1}"#))
         let new: String =
             #"0:c:[{"clientid":"x","cv":"c2","id":"a","o":"M","v":{"n":{"o":"+","v":1}},"ev":3,"ccids":["q"]}]"#
-        var before: Transcript = try walking(kind, isHeard: isHeard)
+        var before: Transcript = try scanning(kind, hasReader: hasReader)
         _ = before.hear(new, page(["a", "b"], mark: "m1"))
         #expect(try before.ghost("a") == (3, #"{"n":1}"#))
         for var talk: Transcript in [behind, before] {
@@ -142,8 +144,8 @@ struct WalkTests {
     @Test(
         "an object created here before its page keeps its edit, and both are merged", arguments: [false, true],
         BucketKind.allCases)
-    func madeHere(isHeard: Bool, kind: BucketKind) throws {
-        var talk: Transcript = try walking(kind, isHeard: isHeard)
+    func madeHere(hasReader: Bool, kind: BucketKind) throws {
+        var talk: Transcript = try scanning(kind, hasReader: hasReader)
         _ = try talk.set("a", #"{"mine":1}"#)
         _ = talk.hear(page(["a", "b"]))
         #expect(try talk.local("a") == #"{"t":"a","mine":1}"#)
@@ -157,11 +159,11 @@ struct WalkTests {
         "a bucket with a reader reports every object; one without reports nothing and stores the same",
         arguments: BucketKind.allCases)
     func heard(kind: BucketKind) throws {
-        var loud: Transcript = try walking(kind, isHeard: true)
-        var quiet: Transcript = try walking(kind, script: loud.script)
+        var loud: Transcript = try scanning(kind, hasReader: true)
+        var quiet: Transcript = try scanning(kind, script: loud.script)
         #expect(loud.events(page(["a", "b"], mark: "m1")).count == 2)
         #expect(quiet.events(page(["a", "b"], mark: "m1")).isEmpty)
-        quiet.machine.heardBuckets = [loud.notes]
+        quiet.machine.bucketsWithReaders = [loud.notes]
         #expect(quiet.events(page(["c"])).count == 1)
         _ = loud.hear(page(["c"]))
         for key: String in ["a", "b", "c"] {
@@ -173,7 +175,7 @@ struct WalkTests {
 
     @Test("an index entry without data is requested alone", arguments: BucketKind.allCases)
     func withoutData(kind: BucketKind) throws {
-        var talk: Transcript = try walking(kind)
+        var talk: Transcript = try scanning(kind)
         _ = talk.hear(
             #"0:i:{"current":"c1","index":[{"id":"a","v":2},{"id":"b","v":2,"d":7},{"id":"c","v":1,"d":{}}]}"#)
         #expect(talk.hear("0:c:[]") == ["0:e:a.2", "0:e:b.2"])

@@ -6,9 +6,10 @@ import ThicketProtocol
 import ThicketReplay
 import ThicketSealed
 
-/// What the first walk of a new device takes of the processor by itself: the pages of an index go straight into the client's
-/// machine, which keeps them in a file. No server, no network, no waiting, so that a profile shows nothing else.
-func firstWalks(objects: Int, bytes: Int) throws -> [Figure] {
+/// The CPU time of the first index scan of a new device alone: the pages of an index go directly into the client's
+/// state machine, which keeps them in a file. No server, no network and no waiting, so that a profile shows nothing
+/// else.
+func firstScans(objects: Int, bytes: Int) throws -> [Figure] {
     var figures: [Figure] = []
     for isSealed: Bool in [false, true] {
         let keys: SealedBucketKeys? = isSealed ? try Replay.randomKeys(app: "bench", bucket: "b") : nil
@@ -17,7 +18,7 @@ func firstWalks(objects: Int, bytes: Int) throws -> [Figure] {
         for round: Int in 0..<3 {
             let path: String = "/tmp/thicket-walk-\(getpid())-\(round).db"
             defer { for end: String in ["", "-wal", "-shm", ".lock"] { unlink(path + end) } }
-            samples.append(try walk(pages, objects, keys, path) / Double(objects) * 1e6)
+            samples.append(try scan(pages, objects, keys, path) / Double(objects) * 1e6)
         }
         figures.append(
             Figure(
@@ -28,14 +29,14 @@ func firstWalks(objects: Int, bytes: Int) throws -> [Figure] {
 }
 
 /// - Returns: seconds of processor time.
-private func walk(_ pages: [[UInt8]], _ objects: Int, _ keys: SealedBucketKeys?, _ path: String) throws -> Double {
+private func scan(_ pages: [[UInt8]], _ objects: Int, _ keys: SealedBucketKeys?, _ path: String) throws -> Double {
     let store: SQLiteLocalStore = try SQLiteLocalStore(path: path)
     defer { store.close() }
     let bucket: BucketName = try BucketName("b")
     var machine: SyncMachine = try SyncMachine(
         options: SyncOptions(app: try AppID("bench"), token: "token"), store: store,
         random: SystemRandomNumberGenerator())
-    machine.heardBuckets = []
+    machine.bucketsWithReaders = []
     _ = try machine.open(bucket, keys: keys, now: 1)
     _ = machine.goOnline(now: 1)
     _ = machine.opened(now: 1)
@@ -48,7 +49,7 @@ private func walk(_ pages: [[UInt8]], _ objects: Int, _ keys: SealedBucketKeys?,
     return taken
 }
 
-/// A call of its own, for who profiles nothing but this: `valgrind --toggle-collect`.
+/// A separate function, so that a profiler can collect only this: `valgrind --toggle-collect`.
 @inline(never)
 private func receive(_ page: [UInt8], _ machine: inout SyncMachine) {
     let batch: ServerBatch = ServerBatch([page])

@@ -5,8 +5,8 @@ import Synchronization
 ///
 /// Any free reader answers the pages of a scan. With one cache per reader, each reader would read the same segments
 /// again, in pieces of 4 KiB.
-final class WalkCache: Sendable {
-    struct WalkPlace: Hashable {
+final class ReaderCache: Sendable {
+    struct ScanPlace: Hashable {
         let bucket: BucketRow
         let current: GlobalID
     }
@@ -42,22 +42,22 @@ final class WalkCache: Sendable {
     }
 
     private struct State {
-        var walks = RecencyMap<WalkPlace, IndexScan>()
+        var scans = RecencyMap<ScanPlace, IndexScan>()
         var catchUps = RecencyMap<CatchUpPlace, CatchUp>()
         var segments = RecencyMap<SegmentPlace, Segment>()
     }
 
     private let state = Mutex<State>(State())
-    private let walkEntriesMax: Int
-    private let walksMax: Int
+    private let scanEntriesMax: Int
+    private let scansMax: Int
     private let catchUpEntriesMax: Int
     private let segmentBytesMax: Int
     /// Maximum number of cached segments, in addition to the bound in bytes.
     private static let segmentsMax = 256
 
     init(_ settings: StoreSettings) {
-        walkEntriesMax = settings.walkEntriesMax
-        walksMax = settings.walksMax
+        scanEntriesMax = settings.scanEntriesMax
+        scansMax = settings.scansMax
         catchUpEntriesMax = settings.catchUpEntriesMax
         segmentBytesMax = settings.segmentBytesMax
     }
@@ -66,29 +66,29 @@ final class WalkCache: Sendable {
     var memory: StoreMemory {
         state.withLock {
             StoreMemory(
-                segments: $0.segments.weight, walks: $0.walks.weight * IndexScan.bytesPerObject,
+                segments: $0.segments.weight, scans: $0.scans.weight * IndexScan.bytesPerObject,
                 catchUps: $0.catchUps.weight * MemoryLayout<GlobalID>.size)
         }
     }
 
-    func walk(_ place: WalkPlace) -> IndexScan? { state.withLock { $0.walks[place] } }
+    func scan(_ place: ScanPlace) -> IndexScan? { state.withLock { $0.scans[place] } }
 
     /// The newest cached scan of the bucket that is older than the requested one; it can be updated by the changes
     /// since.
-    func walk(before place: WalkPlace) -> (current: GlobalID, walk: IndexScan)? {
+    func scan(before place: ScanPlace) -> (current: GlobalID, scan: IndexScan)? {
         state.withLock { (state: inout State) in
-            let older = state.walks.keys
+            let older = state.scans.keys
                 .filter { $0.bucket == place.bucket && $0.current < place.current }
                 .max { $0.current < $1.current }
-            guard let older, let walk = state.walks[older] else { return nil }
-            return (older.current, walk)
+            guard let older, let scan = state.scans[older] else { return nil }
+            return (older.current, scan)
         }
     }
 
-    func keep(_ walk: IndexScan, at place: WalkPlace) {
+    func keep(_ scan: IndexScan, at place: ScanPlace) {
         state.withLock {
-            $0.walks.set(place, walk, weight: walk.count)
-            $0.walks.shrink(toWeight: walkEntriesMax, count: walksMax)
+            $0.scans.set(place, scan, weight: scan.count)
+            $0.scans.shrink(toWeight: scanEntriesMax, count: scansMax)
         }
     }
 
@@ -110,7 +110,7 @@ final class WalkCache: Sendable {
     func keep(_ catchUp: CatchUp, at place: CatchUpPlace) {
         state.withLock {
             $0.catchUps.set(place, catchUp, weight: catchUp.positions.count)
-            $0.catchUps.shrink(toWeight: catchUpEntriesMax, count: walksMax)
+            $0.catchUps.shrink(toWeight: catchUpEntriesMax, count: scansMax)
         }
     }
 

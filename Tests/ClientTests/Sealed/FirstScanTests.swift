@@ -10,7 +10,7 @@ import ThicketTestSupport
 /// A device that has nothing of a sealed bucket reads all of it: without a reader of events many objects are opened at
 /// once, else one by one.
 @Suite("The first scan of a sealed bucket", .nonceWatch)
-struct FirstWalkTests {
+struct FirstScanTests {
     /// More objects than one thread opens at a time.
     private static let objects: Int = 150
 
@@ -42,8 +42,8 @@ struct FirstWalkTests {
     /// Two new devices read it, the second one with a reader of events.
     private func read(_ world: inout Simulation) throws -> (quiet: Simulation.Client, loud: Simulation.Client) {
         world.alarms = []
-        for isHeard: Bool in [false, true] {
-            let index: Int = try world.addClient(isHeard: isHeard)
+        for hasReader: Bool in [false, true] {
+            let index: Int = try world.addClient(hasReader: hasReader)
             world.goOnline(index)
             try settle(&world)
         }
@@ -150,7 +150,7 @@ struct FirstWalkTests {
         let store: MemoryLocalStore = .init(replaysSteps: true)
         var machine: SyncMachine = try SyncMachine(
             options: SyncOptions(app: try AppID("app"), token: "token"), store: store, random: SeededRandom(seed: 1))
-        machine.heardBuckets = []
+        machine.bucketsWithReaders = []
         _ = try machine.open(bucket, keys: keys, now: 1)
         _ = machine.goOnline(now: 1)
         _ = machine.opened(now: 1)

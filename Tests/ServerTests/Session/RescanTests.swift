@@ -8,7 +8,7 @@ import ThicketTestSupport
 /// met before and that were removed since: the pages of the new scan carry a position that does not exist (decision
 /// 0003).
 @Suite("An index scan whose log was cut")
-struct WalkAgainTests {
+struct RescanTests {
     private let harness: HubHarness
     private let writer: Peer
 
@@ -34,7 +34,7 @@ struct WalkAgainTests {
     }
 
     /// All answers to pages of three, from a first request to the last page.
-    private func walk(_ peer: Peer, from request: String = "0:i::::3") -> [String] {
+    private func scan(_ peer: Peer, from request: String = "0:i::::3") -> [String] {
         var answers: [String] = peer.ask(request)
         while let mark: String = mark(in: answers.last) { answers += peer.ask("0:i::\(mark)::3") }
         return answers
@@ -43,7 +43,7 @@ struct WalkAgainTests {
     private func current(in page: String?) -> String? { page?.components(between: #""current":""#, and: "\"") }
 
     /// A reader that has the first page, with k6, which is then removed; the log no longer reaches back to it.
-    private func readerOfCutWalk(_ library: String) throws -> (peer: Peer, mark: String) {
+    private func readerOfCutScan(_ library: String) throws -> (peer: Peer, mark: String) {
         let reader: Peer = harness.client("r", library: library)
         let first: String? = reader.ask("0:i::::3").first
         #expect(keys(in: first) == ["k6", "k5", "k4"])
@@ -56,18 +56,18 @@ struct WalkAgainTests {
     @Test(
         "the scan starts again; iOS gets a position that any connection answers with cv:?, and scans once more",
         arguments: ["ios", "osx"])
-    func walksOnceMore(library: String) throws {
-        let (reader, mark): (Peer, String) = try readerOfCutWalk(library)
-        let second: [String] = walk(reader, from: "0:i::\(mark)::3")
+    func scansOnceMore(library: String) throws {
+        let (reader, mark): (Peer, String) = try readerOfCutScan(library)
+        let second: [String] = scan(reader, from: "0:i::\(mark)::3")
         #expect(second.map { keys(in: $0).count } == [3, 3, 3, 2] && keys(in: second[0]) == ["k12", "k11", "k10"])
         let none: String = try #require(current(in: second[0]))
         #expect(second.allSatisfy { current(in: $0) == none })
         #expect(reader.ask("0:cv:\(none)") == ["0:cv:?"])
         #expect(harness.client("again", library: library).ask("0:cv:\(none)") == ["0:cv:?"])
-        #expect(harness.metrics.walksRestarted.value == 1)
+        #expect(harness.metrics.scansRestarted.value == 1)
 
         writer.send(removal("k1", "gone2"))
-        let third: [String] = walk(reader)
+        let third: [String] = scan(reader)
         #expect(third.flatMap { keys(in: $0) } == [12, 11, 10, 9, 8, 7, 5, 4, 3, 2].map { "k\($0)" })
         let now: String = try harness.cv(14)
         #expect(third.allSatisfy { current(in: $0) == now })
@@ -78,7 +78,7 @@ struct WalkAgainTests {
 
     @Test("iOS gets the same position on another connection, and when the log is cut twice")
     func goesOnElsewhere() throws {
-        let (reader, mark): (Peer, String) = try readerOfCutWalk("ios")
+        let (reader, mark): (Peer, String) = try readerOfCutScan("ios")
         let page: String? = reader.ask("0:i::\(mark)::3").first
         reader.close()
         let other: Peer = harness.client("r", library: "ios")
@@ -86,12 +86,12 @@ struct WalkAgainTests {
         #expect(keys(in: next) == ["k9", "k8", "k7"])
         for number: Int in 13...16 { writer.send(edit("k\(number)", "x\(number)", to: "v")) }
         try harness.cutLog(to: 2)
-        let rest: [String] = walk(other, from: "0:i::\(try #require(self.mark(in: next)))::3")
+        let rest: [String] = scan(other, from: "0:i::\(try #require(self.mark(in: next)))::3")
         #expect(keys(in: rest.first) == ["k16", "k15", "k14"])
         let none: String = try #require(current(in: page))
         #expect(([page, next] + rest).allSatisfy { current(in: $0) == none })
         #expect(other.ask("0:cv:\(none)") == ["0:cv:?"])
-        #expect(harness.metrics.walksRestarted.value == 2)
+        #expect(harness.metrics.scansRestarted.value == 2)
     }
 
     @Test("iOS scans once more although memory still reaches back: changes below its versions would undo them")
@@ -102,7 +102,7 @@ struct WalkAgainTests {
         writer.send(removal("k6", "gone"))
         for number: Int in 7...12 { writer.send(edit("k\(number)", "x\(number)", to: "v")) }
         try harness.cutLog(to: 2)
-        let pages: [String] = walk(reader, from: "0:i::\(try #require(mark(in: first)))::3")
+        let pages: [String] = scan(reader, from: "0:i::\(try #require(mark(in: first)))::3")
         let missed: [String] = harness.client("o", library: "ios").ask("0:cv:\(try harness.cv(6))")
         #expect(ccids(missed) == ["gone"] + (7...12).map { "x\($0)" }, "the memory does not reach back")
         #expect(reader.ask("0:cv:\(try #require(current(in: pages.last)))") == ["0:cv:?"])
@@ -112,22 +112,22 @@ struct WalkAgainTests {
         "other libraries get the current position, and after the last page the changes since",
         arguments: ["node-simperium", "android", "other"])
     func others(library: String) throws {
-        let (reader, mark): (Peer, String) = try readerOfCutWalk(library)
+        let (reader, mark): (Peer, String) = try readerOfCutScan(library)
         let page: String? = reader.ask("0:i::\(mark)::3").first
         writer.send(removal("k1", "late"))
-        let rest: [String] = walk(reader, from: "0:i::\(try #require(self.mark(in: page)))::3")
+        let rest: [String] = scan(reader, from: "0:i::\(try #require(self.mark(in: page)))::3")
         let now: String = try harness.cv(13)
         #expect(([page] + rest.dropLast()).allSatisfy { current(in: $0) == now })
         #expect(rest.count == 4 && ccids(rest) == ["late"])
         #expect(reader.ask("0:cv:\(now)").flatMap { ccids([$0]) } == ["late"])
-        #expect(harness.metrics.walksRestarted.value == 1)
+        #expect(harness.metrics.scansRestarted.value == 1)
     }
 
     @Test("Thicket's client keeps the first page's position, and its pages carry the current position, too")
     func ours() throws {
-        let (reader, mark): (Peer, String) = try readerOfCutWalk("thicket")
+        let (reader, mark): (Peer, String) = try readerOfCutScan("thicket")
         let now: String = try harness.cv(13)
-        #expect(walk(reader, from: "0:i::\(mark)::3").allSatisfy { current(in: $0) == now })
+        #expect(scan(reader, from: "0:i::\(mark)::3").allSatisfy { current(in: $0) == now })
         #expect(reader.ask("0:cv:\(try harness.cv(6))") == ["0:cv:?"])
     }
 
@@ -142,14 +142,14 @@ struct WalkAgainTests {
         let answers: [String] = reader.take()
         #expect(answers.count == 1 && keys(in: answers.first).count == 12)
         #expect(current(in: answers.first) == (try harness.cv(12)))
-        #expect(harness.metrics.walksRestarted.value == 0)
+        #expect(harness.metrics.scansRestarted.value == 0)
     }
 
     @Test(
         "a mark whose third part is not a position, or a future one, starts the scan again",
         arguments: ["", "x", "8"])
     func strangeMark(part: String) throws {
-        let (reader, mark): (Peer, String) = try readerOfCutWalk("ios")
+        let (reader, mark): (Peer, String) = try readerOfCutScan("ios")
         let page: String? = reader.ask("0:i::\(mark)::3").first
         let parts: [Substring] = try #require(self.mark(in: page)).split(separator: ".")
         #expect(parts.count == 3)
@@ -160,14 +160,14 @@ struct WalkAgainTests {
     }
 
     @Test("a head probe during a scan is not part of it: changes held back wait for the last page, and are delivered")
-    func glanceInWalk() throws {
+    func probeInScan() throws {
         let reader: Peer = harness.client("r", library: "other")
         let first: String? = reader.ask("0:i::::3").first
         let mark: String = try #require(self.mark(in: first))
         writer.send(removal("k1", "gone"))
         #expect(reader.take().isEmpty)
         #expect(ccids(reader.ask("0:i::::1")).isEmpty, "the next page still lists k1")
-        let rest: [String] = walk(reader, from: "0:i::\(mark)::3")
+        let rest: [String] = scan(reader, from: "0:i::\(mark)::3")
         #expect(keys(in: rest.first) == ["k3", "k2", "k1"] && ccids(rest) == ["gone"])
         writer.send(edit("k2", "y2", sv: 1, to: "w"))
         #expect(ccids(reader.take()) == ["y2"])
@@ -184,7 +184,7 @@ struct WalkAgainTests {
         let mark: String = try #require(self.mark(in: reader.take().last))
         writer.send(removal("k1", "gone"))
         #expect(reader.take().isEmpty, "a scan is in progress")
-        #expect(ccids(walk(reader, from: "0:i::\(mark)::3")) == ["gone"])
+        #expect(ccids(scan(reader, from: "0:i::\(mark)::3")) == ["gone"])
         #expect(reader.ask("0:i::::1").count == 1)
         writer.send(edit("k2", "y2", sv: 1, to: "w"))
         #expect(ccids(reader.take()) == ["y2"])

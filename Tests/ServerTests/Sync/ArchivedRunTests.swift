@@ -5,8 +5,8 @@ import ThicketTestSupport
 
 @testable import ThicketServer
 
-/// Ccids that a group of changes settles along the way, without any background work.
-@Suite("Ccids settled with a group") struct SettledRunTests {
+/// Ccids that a group of changes archives itself, without maintenance.
+@Suite("Ccids archived with a group") struct ArchivedRunTests {
     private static let length: Int = 8
 
     private struct House {
@@ -16,7 +16,7 @@ import ThicketTestSupport
 
         init() throws {
             var settings: StoreSettings = .testing
-            settings.changeIDRunLength = SettledRunTests.length
+            settings.changeIDRunLength = ArchivedRunTests.length
             store = try SQLiteStore(path: folder.path("thicket.db"), settings: settings)
             shard = try TestShard(.warm, store: store)
         }
@@ -28,8 +28,8 @@ import ThicketTestSupport
         var held: Int { shard.core.buckets[shard.bucket]?.changeIDs.count ?? 0 }
     }
 
-    @Test("a bucket in use holds a few ccids in memory, however many changes it has had, and knows them all")
-    func settledOnTheWay() throws {
+    @Test("a bucket in use holds few ccids in memory, however many changes it has had, and knows them all")
+    func archivedOnTheWay() throws {
         let house: House = try .init()
         var held: Int = 0
         for number: Int in 0..<100 {
@@ -51,7 +51,7 @@ import ThicketTestSupport
         #expect(try StoreCheck.run(house.store.path, settings: .testing).findings == [])
     }
 
-    @Test("groups of many changes in many buckets settle a few buckets each, and those that wait lose nothing")
+    @Test("groups of changes in many buckets archive a few buckets each, and the others lose no ccid")
     func manyBuckets() throws {
         let house: House = try .init()
         let buckets: [BucketID] = try (0..<10).map { (number) throws in
@@ -81,7 +81,7 @@ import ThicketTestSupport
         #expect(try StoreCheck.run(house.store.path, settings: .testing).findings == [])
     }
 
-    @Test("a keeper and the groups settle the same bucket in turns: no ccid is lost, none settled twice")
+    @Test("maintenance and groups archive the same bucket in turns: no ccid is lost, none archived twice")
     func withMaintenance() throws {
         let house: House = try .init()
         var retention: RetentionSettings = .init()
@@ -92,7 +92,7 @@ import ThicketTestSupport
         for number: Int in 0..<150 {
             _ = try house.shard.send("k\(number)", v: ["n": ["o": "+", "v": 1]], ccid: "c\(number)")
             now += 10
-            // Planned before the next group, applied after it: what was planned may be stale by then.
+            // Planned before the next group, applied after it: the plan may be stale by then.
             guard number % 7 == 0, let planned: MaintenanceBatch = try maintenance.nextBatch(now: now) else { continue }
             _ = try house.shard.send("l\(number)", v: ["n": ["o": "+", "v": 1]], ccid: "d\(number)")
             _ = try house.shard.core.apply(planned)
@@ -104,7 +104,7 @@ import ThicketTestSupport
         #expect(try StoreCheck.run(house.store.path, settings: .testing).findings == [])
     }
 
-    @Test("a group that is refused settles nothing, and the next one does")
+    @Test("a refused group archives nothing, and the next group does")
     func refused() throws {
         let house: House = try .init()
         for number: Int in 0..<Self.length {
@@ -122,7 +122,7 @@ import ThicketTestSupport
         }
     }
 
-    @Test("over a store that looks nothing up all ccids stay in memory")
+    @Test("over a store without archived ccids all ccids stay in memory")
     func inMemory() throws {
         let shard: TestShard = try .init()
         for number: Int in 0..<3_000 {

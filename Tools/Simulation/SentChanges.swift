@@ -2,7 +2,7 @@ import ThicketServer
 
 /// The changes that are sent to one channel: each once, none left out, in order, except for gaps that the rules close
 /// in another way.
-struct ToldChanges {
+struct SentChanges {
     /// The last change that was sent.
     private var last: GlobalID?
     /// Positions after which the channel was promised the changes, and how often.
@@ -14,7 +14,7 @@ struct ToldChanges {
     init() {}
 
     /// A channel that is opened again on one connection, for the same bucket: the server continues where a token ended.
-    init(after before: ToldChanges) { isLost = before.isLost }
+    init(after before: SentChanges) { isLost = before.isLost }
 
     /// `cv:` of a position that the server can read.
     mutating func asked(since position: GlobalID) {
@@ -29,7 +29,7 @@ struct ToldChanges {
     mutating func index(at position: GlobalID) { starts[position] = max(1, starts[position] ?? 0) }
 
     /// The log was cut during a scan (decision 0003). The scan that replaced it closes the gap.
-    mutating func walkedAnew() { last = nil }
+    mutating func scannedAgain() { last = nil }
 
     /// `cv:?`. The log was cut before the channel's position: the client was told to scan the index, which closes the
     /// gap.
