@@ -5,7 +5,8 @@ struct OurAuthServer: TokenSource {
     let password: String
 
     func token(for request: TokenRequest) async throws -> String {
-        // POST https://auth.example.com/login {"user", "password", "device_id": request.deviceId}; throw TokenDenied() on 401.
+        // POST https://auth.example.com/login {"user", "password", "device_id": request.deviceId};
+        // throw TokenDenied() on 401.
         "eyJhbGciOiJIUzUxMiIsImF1dGgiOiJ2MiIsInR5cCI6IkpXVCJ9.…"
     }
 }

@@ -169,7 +169,7 @@ struct AccountSealedTests {
         // The call, whether it needs a token, its members, and the members of the answer. `kdf` and `device` are
         // optional.
         let loggedIn = ["userid", "access_token", "access", "bundle", "version"]
-        var token: String = ""
+        var token = ""
         let table: [(call: String, byToken: Bool, members: [(String, String)], answer: [String])] = [
             (
                 "signup", false,

@@ -14,7 +14,7 @@ struct Base64Tests {
     func standard(_ clear: String, _ text: String) {
         #expect(Base64.encode(Array(clear.utf8)) == text)
         #expect(Base64.decode(Array(text.utf8)[...]) == Array(clear.utf8))
-        let bare: String = String(text.prefix { $0 != "=" })
+        let bare = String(text.prefix { $0 != "=" })
         #expect(Base64.encodeURL(Array(clear.utf8)) == bare)
         #expect(Base64.decodeURL(Array(bare.utf8)[...]) == Array(clear.utf8))
     }
@@ -57,7 +57,7 @@ struct Base64Tests {
         let letters: Set<UInt8> = Set(Base64.encodeURL((UInt8.min...UInt8.max).map(\.self)).utf8)
         for count in 0..<20 {
             let text: [UInt8] = Array(Base64.encodeURL((0..<UInt8(count)).map { $0 &* 37 &+ 5 }).utf8)
-            for place: Int in text.indices {
+            for place in text.indices {
                 for other: UInt8 in 0...255 where !letters.contains(other) {
                     var changed: [UInt8] = text
                     changed[place] = other

@@ -55,10 +55,10 @@ struct HostileBodyTests {
         let partners = Self.partners()
         let token = TokenMaker.registration(partnerEntity: "p9", expiry: "1800000600", key: Self.key)
         let paths = ["create/", "auth/signup", "auth/login", "auth/prelogin", "auth/recover"]
-        for body: (name: String, bytes: [UInt8]) in Self.bodies {
+        for body in Self.bodies {
             let text = String(decoding: body.bytes, as: UTF8.self)
-            for path: String in paths {
-                var status: Int = 0
+            for path in paths {
+                var status = 0
                 let block = try Self.largestBlock { status = try bench.post(path, text).status }
                 #expect(status == 400, "\(path), \(body.name)")
                 #expect(block <= Self.blockMax, "\(path), \(body.name): a block of \(block) bytes")
@@ -85,7 +85,7 @@ struct HostileBodyTests {
         .enabled(if: thicket_allocations_are_counted() != 0, "no counter under a sanitizer"))
     func heads() throws {
         let partners = Self.partners()
-        for body: (name: String, bytes: [UInt8]) in Self.bodies {
+        for body in Self.bodies {
             let tokens: [String] = [
                 String(decoding: body.bytes, as: UTF8.self), Base64.encodeURL(body.bytes),
                 TokenMaker.sign(
@@ -97,8 +97,8 @@ struct HostileBodyTests {
                 TokenMaker.sign(
                     header: Array(body.bytes.prefix(5_900)), payload: [0x7B, 0x7D], key: Array(Self.key.utf8)),
             ]
-            for (place, token): (Int, String) in tokens.enumerated() {
-                var isRefused: Bool = false
+            for (place, token) in tokens.enumerated() {
+                var isRefused = false
                 let block = Self.largestBlock {
                     var service = partners
                     if case .refused(.denied) = service.admit(token, device: "d", app: "notes", from: "1", now: 1.8e9) {

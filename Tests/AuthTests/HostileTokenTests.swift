@@ -83,7 +83,7 @@ struct HostileTokenTests {
             String(repeating: "a", count: 61_000) + ".a." + String(repeating: "b", count: 86),
         ] {
             #expect(!SignedToken.hasForm(text))
-            var service: PartnerService = .init(directory: directory, random: RandomBytes.make)
+            var service = PartnerService(directory: directory, random: RandomBytes.make)
             guard case .refused(.denied) = service.admit(text, device: "d", app: "notes", from: "1", now: Self.now)
             else {
                 Issue.record("\(text.prefix(10))")
@@ -113,8 +113,8 @@ struct HostileTokenTests {
                 }
             }
             guard token != fine else { continue }
-            let text: String = .init(decoding: token, as: UTF8.self)
-            var service: PartnerService = .init(directory: directory, random: RandomBytes.make)
+            let text = String(decoding: token, as: UTF8.self)
+            var service = PartnerService(directory: directory, random: RandomBytes.make)
             if case .refused(.denied) = service.admit(text, device: "d", app: "notes", from: "1", now: Self.now) {
             } else {
                 Issue.record("let in, seed \(seed), round \(round): \(text)")

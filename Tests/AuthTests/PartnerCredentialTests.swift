@@ -41,7 +41,7 @@ struct PartnerCredentialTests {
 
     @Test("T12, T16: a wrong password and an unknown name get the same bytes for the same work")
     func masked() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         _ = try bench.register("ann")
         var (bodies, works): (Set<[UInt8]>, Set<Int>) = ([], [])
         for name in ["ann", "nobody"] {
@@ -61,7 +61,7 @@ struct PartnerCredentialTests {
         "T16: after five wrong passwords the waits double up to a quarter of an hour, for known and unknown names"
     )
     func lockout() throws {
-        let bench: CredentialBench = try .init()
+        let bench = try CredentialBench()
         _ = try bench.register("ann")
         var waits = [[Int]]()
         for name in ["ann", "nobody"] {
@@ -462,7 +462,7 @@ struct CalendarTimeTests {
 
     @Test("dates equal those of the C library on every day of four centuries")
     func all() {
-        for day: Int64 in -40_000..<110_000 {
+        for day in Int64(-40_000)..<110_000 {
             var seconds = time_t(day * 86_400)
             var parts = tm()
             gmtime_r(&seconds, &parts)

@@ -11,8 +11,8 @@ struct PartnerVectorTests {
     func all() throws {
         let file: RequestVectors = try .load()
         #expect(file.cases.count >= 83)
-        for each: RequestVectors.Case in file.cases {
-            var service: PartnerService = .init(directory: file.directory(), random: RandomBytes.make)
+        for each in file.cases {
+            var service = PartnerService(directory: file.directory(), random: RandomBytes.make)
             let route: PartnerService.Route = try #require(PartnerService.route(of: each.path[...]), "\(each.name)")
             let outcome = service.answer(
                 each.request, to: route, from: "192.0.2.1", now: each.now)

@@ -114,7 +114,7 @@ struct ParsingTests {
     @Test("no line of a help text is longer than its width")
     func width() {
         for command in oak.commands {
-            for line: Substring in oak.help(for: command).split(separator: "\n") {
+            for line in oak.help(for: command).split(separator: "\n") {
                 #expect(line.count <= Program.helpColumns)
             }
         }

@@ -30,7 +30,7 @@ struct MessageKeyTests {
         ]
         for each in cases {
             #expect(Hex.encode(MessageKey256(each.key).code(of: Array(each.data.utf8))) == each.sha256)
-            let key: MessageKey512 = .init(each.key)
+            let key = MessageKey512(each.key)
             #expect(Hex.encode(key.code(of: Array(each.data.utf8)[...])) == each.sha512)
         }
     }

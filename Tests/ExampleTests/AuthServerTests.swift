@@ -51,7 +51,7 @@ struct AuthServerTests {
         ) { request in
             try login(ports[1], request.deviceId, "correct horse")["access_token"]?.stringValue ?? ""
         }
-        for server: ChildProcess in servers {
+        for server in servers {
             server.signal(SIGKILL)
             _ = try server.finish()
         }

@@ -56,7 +56,7 @@ struct LoadTests {
         }
         let reference = try Self.follow(server, "late", from: start, until: writers * each)
         #expect(Set(reference).count == writers * each)
-        for list: [String] in heard[writers...] { #expect(list == reference) }
+        for list in heard[writers...] { #expect(list == reference) }
     }
 
     /// Sends changes, eight at a time in flight.

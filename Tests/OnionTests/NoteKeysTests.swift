@@ -113,7 +113,7 @@ struct NoteKeysTests {
             let letters: [UInt8] = stored.utf8.filter { $0 > 0x20 }
             let message = try #require(
                 format == .sealed ? Base64.decodeURL(letters[...]) : Base64.decode(letters[...]))
-            for place: Int in message.indices {
+            for place in message.indices {
                 var changed = message
                 changed[place] ^= 1 << UInt8(place % 8)
                 object["onionTitle"] = .string(

@@ -147,7 +147,7 @@ struct TypedTextTests {
                 }
                 #expect(text.units <= text.unitsMax, "seed \(seed)")
                 var places: Set<Int> = [0]
-                var sum: Int = 0
+                var sum = 0
                 for character in text.text {
                     sum += character.utf16.count
                     places.insert(sum)

@@ -143,7 +143,7 @@ struct ContractTests {
     /// The samples of a metric with one label, by its value.
     private static func counts(_ name: String, port: UInt16) throws -> [Substring: Int] {
         var counts = [Substring: Int]()
-        for line: Substring in try PlainHTTP.get("/metrics", port: port).split(whereSeparator: { $0.isNewline })
+        for line in try PlainHTTP.get("/metrics", port: port).split(whereSeparator: { $0.isNewline })
         where line.hasPrefix(name + "{") {
             let parts: [Substring] = line.split { "\" ".contains($0) }
             if parts.count == 4 { counts[parts[1]] = Int(parts[3]) }

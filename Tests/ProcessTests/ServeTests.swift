@@ -260,8 +260,8 @@ struct ServeTests {
         let token = try Daemon.token(folder.path, app: "notes", user: "ann@example.com")
         // No file of this process may grow beyond 400 KiB, which is like a full disk.
         let server = try Daemon(folder: folder.path, limit: "ulimit -S -f 400")
-        let text: String = .init(repeating: "y", count: 4_000)
-        var kept: Int = 0
+        let text = String(repeating: "y", count: 4_000)
+        var kept = 0
         var refusal: String?
         while refusal == nil, kept < 400 {
             do {

@@ -98,7 +98,7 @@ struct SockJSClientTests {
         #expect(try ChildProcess.run(["/bin/bash", "-c", command], input: input).code == 0, "\(command)")
     }
 
-    /// `runAll(transports)` opens each alone, authorizes, makes a change and waits for its acknowledgement, then closes.
+    /// `runAll(transports)` opens each alone, authorizes, makes a change and waits for its acknowledgement, and closes.
     private static func script(port: Int, token: String) -> String {
         """
         function run(transport, number) {

@@ -128,7 +128,7 @@ struct TerminalScreenTests {
         var whole = TerminalScreen(rows: 4, columns: 12)
         whole.feed(bytes)
         #expect(whole.rows[1] == "        y" && whole.unknown.isEmpty)
-        for place: Int in bytes.indices {
+        for place in bytes.indices {
             var screen = TerminalScreen(rows: 4, columns: 12)
             screen.feed(bytes[..<place])
             screen.feed(bytes[place...])
@@ -156,7 +156,7 @@ struct TerminalScreenTests {
     @Test("bytes that are not letters are named, too")
     func noLetters() {
         for bytes: [UInt8] in [[0xFF], [0x80], [0xC3], [0xE2, 0x82], [0xC0, 0x80], [0xED, 0xA0, 0x80]] {
-            var screen: TerminalScreen = .init(rows: 4, columns: 12)
+            var screen = TerminalScreen(rows: 4, columns: 12)
             screen.feed(bytes + [0x61])
             #expect(screen.rows[0] == "a" && !screen.unknown.isEmpty, "\(bytes)")
         }

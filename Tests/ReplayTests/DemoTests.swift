@@ -7,7 +7,7 @@ import ThicketReplay
 /// `thicket-demo` as a new user runs it: a process, with its exit code and its output.
 @Suite("thicket-demo", .blocking)
 struct DemoTests {
-    private let folder: TemporaryFolder = .init("demo")
+    private let folder = TemporaryFolder("demo")
 
     private func run(_ words: [String]) throws -> ChildProcess.Outcome {
         let program: String = Programs.thicketd.dropLast("thicketd".count) + "thicket-demo"

@@ -153,7 +153,7 @@ struct ExactTransformTests {
         }
         // 18, 606, 648 and 853 ended wrong when an edit was carried without the mark.
         for seed: UInt64 in [18, 606, 648, 853] + Array(1_000..<1_060) {
-            for text: String in try Self.play(trace, seed: seed) {
+            for text in try Self.play(trace, seed: seed) {
                 #expect(text.utf8.elementsEqual(trace.endContent.utf8), "seed \(seed)")
             }
         }

@@ -95,10 +95,10 @@ struct SealedTypingTests {
                 }
             }
             for _ in 0..<4 {
-                for agent: Int in devices.indices { receiveAll(agent) }
-                for agent: Int in devices.indices { send(agent) }
+                for agent in devices.indices { receiveAll(agent) }
+                for agent in devices.indices { send(agent) }
             }
-            for agent: Int in devices.indices { receiveAll(agent) }
+            for agent in devices.indices { receiveAll(agent) }
         }
 
         /// The text on every device, and on one that reads the log from its beginning.

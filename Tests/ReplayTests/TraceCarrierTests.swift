@@ -80,7 +80,7 @@ struct TraceCarrierTests {
         #expect(trace.transactions.count >= 1_500)
         #expect(Set(trace.transactions.map(\.agent)) == [0, 1])
         for visibility: UInt64 in [0, 300, 1_000] {
-            for text: String in try Self.play(trace, seed: seed, visibilityPerMille: visibility) {
+            for text in try Self.play(trace, seed: seed, visibilityPerMille: visibility) {
                 #expect(text.utf8.elementsEqual(trace.endContent.utf8), "visibility \(visibility)")
             }
         }

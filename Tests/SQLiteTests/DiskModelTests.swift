@@ -51,7 +51,7 @@ import Testing
     func tornZeros() {
         var torn = 0
         for seed: UInt64 in 0..<500 {
-            let others: [UInt8] = .init(repeating: 7, count: 24)
+            let others = [UInt8](repeating: 7, count: 24)
             let shown: [UInt8] = left(writing: others, at: 1_200, over: Self.old, .bytes, seed) ?? []
             guard shown != Self.old, shown != Self.old + others else { continue }
             torn += 1

@@ -33,11 +33,11 @@ import ThicketTestSupport
                 WITH RECURSIVE c(i) AS (SELECT \(first) UNION ALL SELECT i + 1 FROM c WHERE i < \(first + count - 1))
                 INSERT OR REPLACE INTO t SELECT i, i + \(base), zeroblob(\(bytes)) FROM c
                 """)
-            for key: Int64 in keys { rows[key] = "\(base + key):\(bytes)" }
+            for key in keys { rows[key] = "\(base + key):\(bytes)" }
         case 4, 5:
             try database.execute(
                 "UPDATE t SET p = zeroblob(length(p) + 1) WHERE k >= \(first) AND k < \(first + count)")
-            for key: Int64 in keys {
+            for key in keys {
                 guard let parts: [Substring] = rows[key]?.split(separator: ":"), let length = Int(parts[1]) else {
                     continue
                 }
@@ -45,7 +45,7 @@ import ThicketTestSupport
             }
         case 6:
             try database.execute("DELETE FROM t WHERE k >= \(first) AND k < \(first + count)")
-            for key: Int64 in keys { rows[key] = nil }
+            for key in keys { rows[key] = nil }
         case 7:
             try database.execute("SAVEPOINT s")
             saved.append(rows)
@@ -59,7 +59,7 @@ import ThicketTestSupport
 
     @Test("nothing of the transaction is left behind", arguments: [UInt64(69), 189, 657], [true, false])
     func nothingIsLeft(_ seed: UInt64, _ gathers: Bool) throws {
-        var random: SeededRandom = .init(seed: seed)
+        var random = SeededRandom(seed: seed)
         let bench = try LogBench()
         let plain = try bench.connect(gathers: false)
         try plain.execute(

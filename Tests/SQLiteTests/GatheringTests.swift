@@ -9,7 +9,7 @@ import ThicketTestSupport
 /// Writes of the log that are gathered (decision 0008): fewer calls, and no other visible difference.
 @Suite("Gathered writes of the log") struct GatheringTests {
     private func put(_ keys: some Sequence<Int>, _ byte: UInt8, _ database: Database, bytes: Int = 3_000) throws {
-        for key: Int in keys {
+        for key in keys {
             try database.statement("INSERT OR REPLACE INTO t VALUES (?1, ?2)").bind(1, Int64(key))
                 .bind(2, [UInt8](repeating: byte, count: bytes)).run()
         }
@@ -205,7 +205,7 @@ import ThicketTestSupport
                     let keys = first..<(first + Int.random(in: 1...60, using: &random))
                     let byte = UInt8.random(in: 1...255, using: &random)
                     try put(keys, byte, writer, bytes: Int.random(in: 1...6_000, using: &random))
-                    for key: Int in keys { after[Int64(key)] = byte }
+                    for key in keys { after[Int64(key)] = byte }
                     if Bool.random(using: &random) { #expect(try content(writer) == after) }
                     if Int.random(in: 0..<4, using: &random) == 0 {
                         try writer.execute("ROLLBACK TO s")

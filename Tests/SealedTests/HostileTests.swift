@@ -45,7 +45,7 @@ struct HostileTests {
             for _ in 0..<count {
                 let sealed = write(random.below(devices.count))
                 operations.append(sealed)
-                for device: Int in devices.indices { events += devices[device].receive(sealed, with: sealer) }
+                for device in devices.indices { events += devices[device].receive(sealed, with: sealer) }
             }
             return events
         }
@@ -110,7 +110,7 @@ struct HostileTests {
         var story = Self.honest(seed)
         _ = story.go(3)
         let sealed = story.operations[story.random.below(story.operations.count)]
-        for device: Int in story.devices.indices {
+        for device in story.devices.indices {
             let shown = story.devices[device].object
             let told = Self.integrity(story.devices[device].receive(sealed, with: story.sealer))
             #expect(told == [.misfit(at: story.operations.count + 1, .repeated)])

@@ -43,7 +43,7 @@ struct SealedCase {
             let verdict = log.append(sealed, clear: clear)
             verdicts.append(.string(verdict.word))
             conflicts += verdict.told(at: log.position)
-            for other: Int in others.indices where others[other].append(sealed, clear: clear) != verdict {
+            for other in others.indices where others[other].append(sealed, clear: clear) != verdict {
                 return "operation \(verdicts.count) from a snapshot on"
             }
             guard reading.snapshots.contains(String(verdicts.count)), log.position == verdicts.count else { continue }

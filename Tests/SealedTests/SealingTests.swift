@@ -50,7 +50,7 @@ struct SealingTests {
             try Self.keys().sealer(serverKey: "l"), try Self.keys(owner: "bob").sealer(serverKey: "k"),
             try Self.keys(bucket: "c").sealer(serverKey: "k"),
         ] { #expect(other.open(sealed, kind: .snapshot, position: 64) == nil) }
-        for place: Int in sealed.indices {
+        for place in sealed.indices {
             var changed = sealed
             changed[place] ^= 1 << UInt8(place % 8)
             #expect(sealer.open(changed, kind: .snapshot, position: 64) == nil, "byte \(place)")

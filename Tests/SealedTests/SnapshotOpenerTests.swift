@@ -67,7 +67,7 @@ struct SnapshotOpenerTests {
         let opener = keys.snapshotOpener()
         let (key, other) = (keys.serverKey(of: "a"), keys.serverKey(of: "b"))
         let sealed = try Self.snapshot("a", under: key, keys)
-        for place: Int in sealed.indices {
+        for place in sealed.indices {
             var changed = sealed
             changed[place] ^= 1 << UInt8(place % 8)
             #expect(look(opener, changed, key) == nil, "byte \(place)")

@@ -211,7 +211,7 @@ struct World {
     private mutating func settle() throws {
         for round in 0..<400 {
             var isQuiet = true
-            for chosen: Int in devices.indices {
+            for chosen in devices.indices {
                 while devices[chosen].cursor < server.feed.count { try receive(chosen, atMost: 50) }
                 if !devices[chosen].object.isConsistent { throw failure("device \(chosen) is torn at the end") }
                 if devices[chosen].object.pending == nil, !devices[chosen].object.hasEdits { continue }

@@ -10,7 +10,7 @@ struct BusyPollWindowTests {
     private static let begun: Int64 = 1_000_000_000
 
     private func watch(cores: Int = 2) -> BusyPollWindow {
-        var watch: BusyPollWindow = .init(cores: cores)
+        var watch = BusyPollWindow(cores: cores)
         watch.begin(now: Self.begun)
         return watch
     }

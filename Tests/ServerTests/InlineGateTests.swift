@@ -7,7 +7,7 @@ import ThicketProtocol
 /// When the network loop commits by itself.
 struct InlineGateTests {
     private static func gate(microseconds: Int = 500) -> InlineGate {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.inlineCommitMicroseconds = microseconds
         return InlineGate(microseconds: limits.inlineCommitMicroseconds)
     }
@@ -62,9 +62,9 @@ struct InlineGateTests {
 
     @Test("the gate admits few small changes, but not many, large ones, an EMPTY or other work")
     func admission() throws {
-        let shard: TestShard = try TestShard()
+        let shard = try TestShard()
         func change(bytes: Int, _ operation: ChangeRequest.Operation = .modify) throws -> ShardRequest {
-            var reservation: QuotaReservation = .init()
+            var reservation = QuotaReservation()
             reservation.bytes = bytes
             let plain: SubmittedChange = try shard.submission("k", operation)
             return .change(

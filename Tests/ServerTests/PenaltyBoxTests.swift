@@ -15,7 +15,7 @@ struct PenaltyBoxTests {
 
     @Test("a user's first costly work is not throttled; the next is, for 250 times its cost")
     func again() {
-        var users: PenaltyBox = .init()
+        var users = PenaltyBox()
         #expect(throttle(&users, 1, at: Self.now) == nil)
         #expect(throttle(&users, 2, at: Self.now) == nil, "another user's first")
         #expect(throttle(&users, 1, at: Self.now + 1) == Self.now + 1 + 250 * Self.cost)
@@ -24,7 +24,7 @@ struct PenaltyBoxTests {
 
     @Test("costly work is forgotten a minute after the throttle ends")
     func forgotten() {
-        var users: PenaltyBox = .init()
+        var users = PenaltyBox()
         #expect(throttle(&users, 1, at: Self.now) == nil)
         #expect(throttle(&users, 1, at: Self.now + PenaltyBox.memory) == nil)
         let end: Int64? = users.throttle(of: 1, cost: 1_000_000_000, factor: 250, now: Self.now + PenaltyBox.memory + 1)
@@ -35,7 +35,7 @@ struct PenaltyBoxTests {
 
     @Test("a factor of 0 throttles no user, and no cost overflows")
     func limits() {
-        var users: PenaltyBox = .init()
+        var users = PenaltyBox()
         for _ in 0..<3 { #expect(throttle(&users, 1, at: Self.now, factor: 0) == nil) }
         let end: Int64? = users.throttle(of: 1, cost: .max / 2, factor: 10_000, now: Self.now)
         #expect(end.map { $0 > Self.now } == true)
@@ -43,7 +43,7 @@ struct PenaltyBoxTests {
 
     @Test("the number of remembered users is bounded; a user that is remembered already displaces no other")
     func bound() {
-        var users: PenaltyBox = .init()
+        var users = PenaltyBox()
         for user in 1...UInt32(PenaltyBox.countMax) { _ = throttle(&users, TenantID(user), at: Self.now) }
         #expect(throttle(&users, 1, at: Self.now) != nil && throttle(&users, 2, at: Self.now) != nil)
         users = .init()

@@ -8,8 +8,8 @@ import ThicketTestSupport
 /// The order in which the work of many tenants is done.
 struct RoundRobinQueueTests {
     private static func row(_ work: [(TenantID, Int)]) -> RoundRobinQueue<Int> {
-        var row: RoundRobinQueue<Int> = .init()
-        for (tenant, piece): (TenantID, Int) in work { row.append(piece, of: tenant) }
+        var row = RoundRobinQueue<Int>()
+        for (tenant, piece) in work { row.append(piece, of: tenant) }
         return row
     }
 
@@ -28,11 +28,11 @@ struct RoundRobinQueueTests {
 
     @Test("the queue does not hold a piece that it handed out, however much of the tenant is queued behind it")
     func nothingHeld() throws {
-        var row: RoundRobinQueue<Piece> = .init()
-        let first: Piece = .init()
+        var row = RoundRobinQueue<Piece>()
+        let first = Piece()
         weak var large: Piece? = nil
         do {
-            let piece: Piece = .init()
+            let piece = Piece()
             large = piece
             row.append(piece, of: 1)
         }
@@ -49,10 +49,10 @@ struct RoundRobinQueueTests {
 
     @Test("a Deque hands out its elements in order, also those that were put back", arguments: 0..<5)
     func line(seed: Int) {
-        var random: SeededRandom = .init(seed: UInt64(seed))
-        var line: Deque<Int> = .init()
+        var random = SeededRandom(seed: UInt64(seed))
+        var line = Deque<Int>()
         var model: [Int] = []
-        var next: Int = 0
+        var next = 0
         // Long enough that the deque releases places on the way.
         for _ in 0..<3_000 {
             for _ in 0..<Int.random(in: 0..<5, using: &random) {
@@ -168,11 +168,11 @@ struct RoundRobinQueueTests {
         "whatever is queued and throttled, no piece is lost or handed out twice, and each tenant's keep their order",
         arguments: 0..<20)
     func property(seed: UInt64) {
-        var random: SeededRandom = .init(seed: seed)
+        var random = SeededRandom(seed: seed)
         var row: RoundRobinQueue<(tenant: TenantID, piece: Int)> = .init()
         var (next, now): (Int, Int64) = (0, 0)
         var seen: [TenantID: Int] = [:]
-        var count: Int = 0
+        var count = 0
         for _ in 0..<2_000 {
             now += Int64(random.next() % 10)
             let tenant = TenantID(UInt32(random.next() % 6))
@@ -182,7 +182,7 @@ struct RoundRobinQueueTests {
                 let share: Int = 1 + Int(random.next() % 4)
                 let taken = row.take(most: 1 + Int(random.next() % 9), share: share, now: now)
                 count += taken.count
-                for (tenant, piece): (TenantID, Int) in taken {
+                for (tenant, piece) in taken {
                     #expect(seen[tenant] ?? -1 < piece, "seed \(seed)")
                     seen[tenant] = piece
                 }

@@ -14,15 +14,15 @@ struct ShardThreadTests {
 
     /// A shard's thread over a store, and what it reports.
     private final class Shard {
-        let metrics: Metrics = .init()
-        let health: Health = .init()
+        let metrics = Metrics()
+        let health = Health()
         let shard: ServerShard
-        private let seen: SeenReports = .init()
-        private var lastID: Int = 0
-        private var isFinished: Bool = false
+        private let seen = SeenReports()
+        private var lastID = 0
+        private var isFinished = false
 
         init(_ store: any Store) {
-            var limits: ServerLimits = .init()
+            var limits = ServerLimits()
             limits.inlineCommitMicroseconds = 1_000_000
             let seen: SeenReports = self.seen
             shard = ServerShard(
@@ -46,19 +46,19 @@ struct ShardThreadTests {
         /// A change of a user that creates an object; its ccid is a number that counts up.
         func change(user: TenantID = 1) throws -> Work {
             try submit(user: user) { ccid in
-                let diff: JSONDocument = try .init(parsing: Array(#"{"n":{"o":"+","v":"\#(ccid)"}}"#.utf8))
+                let diff = try JSONDocument(parsing: Array(#"{"n":{"o":"+","v":"\#(ccid)"}}"#.utf8))
                 return ChangeRequest(key: "k\(ccid)", ccid: ccid, operation: .modify, diff: .node(diff.root))
             }
         }
 
         private func submit(user: TenantID, _ request: (_ ccid: String) throws -> ChangeRequest) throws -> Work {
             lastID += 1
-            let bucket: BucketID = try .init(
+            let bucket = try BucketID(
                 app: AppID("app"), user: UserID("user\(user)@example.com"), name: BucketName("notes"))
-            var reservation: QuotaReservation = .init()
+            var reservation = QuotaReservation()
             reservation.tenant = user
             reservation.arrival = Int64(lastID)
-            let submitted: SubmittedChange = .init(
+            let submitted = SubmittedChange(
                 origin: ChangeOrigin(connection: 1, channel: 0), bucket: bucket, clientID: try ClientID("client"),
                 library: .other, canWrite: true, request: try request("\(lastID)"), now: 1, reservation: reservation)
             return (user, .request(.change(submitted)))
@@ -67,7 +67,7 @@ struct ShardThreadTests {
         /// A change that sends the whole of one object of a user, long enough to be deferred.
         func whole(_ number: Int, user: TenantID) throws -> Work {
             let text: String = String(repeating: "word ", count: 1_000) + "\(number)"
-            let document: JSONDocument = try .init(parsing: Array(#"{"t":"\#(text)"}"#.utf8))
+            let document = try JSONDocument(parsing: Array(#"{"t":"\#(text)"}"#.utf8))
             return try submit(user: user) {
                 ChangeRequest(key: "whole", ccid: $0, operation: .modify, object: .node(document.root))
             }
@@ -112,8 +112,8 @@ struct ShardThreadTests {
 
     @Test("reports come in log order and each change once, whether the thread or the caller commits")
     func order() throws {
-        var random: SeededRandom = .init(seed: 20)
-        let shard: Shard = .init(MemoryStore())
+        var random = SeededRandom(seed: 20)
+        let shard = Shard(MemoryStore())
         try shard.warmUp(users: 3)
         var sent: Int = shard.releasedCount
         for _ in 0..<300 {
@@ -127,7 +127,7 @@ struct ShardThreadTests {
         shard.awaitReports(sent)
         let reports: [(outcome: CommitOutcome, isHere: Bool)] = shard.reports
         var last: [TenantID: Int64] = [:]
-        for reservation: QuotaReservation in reports.flatMap(\.outcome.released) {
+        for reservation in reports.flatMap(\.outcome.released) {
             #expect(last[reservation.tenant] ?? 0 < reservation.arrival, "each user's in the order they came")
             last[reservation.tenant] = reservation.arrival
         }
@@ -140,8 +140,8 @@ struct ShardThreadTests {
 
     @Test("a deferred change keeps its place among its user's changes, and none is lost at the end")
     func elsewhere() throws {
-        var random: SeededRandom = .init(seed: 49)
-        let shard: Shard = .init(MemoryStore())
+        var random = SeededRandom(seed: 49)
+        let shard = Shard(MemoryStore())
         try shard.warmUp(users: 2)
         // Two versions of a text: a change that sends the whole text is compared with the stored one.
         shard.commitThere([try shard.whole(0, user: 1)])
@@ -156,7 +156,7 @@ struct ShardThreadTests {
         #expect(shard.releasedCount == sent)
         #expect(shard.reports.reduce(0) { $0 + $1.outcome.refusedCount } == 0)
         var last: [TenantID: Int64] = [:]
-        for reservation: QuotaReservation in shard.reports.flatMap(\.outcome.released) {
+        for reservation in shard.reports.flatMap(\.outcome.released) {
             #expect(last[reservation.tenant] ?? 0 < reservation.arrival, "each user's in the order they came")
             last[reservation.tenant] = reservation.arrival
         }
@@ -165,9 +165,9 @@ struct ShardThreadTests {
 
     /// A disk whose commits, once it is slow, wait until they are released.
     private struct HeldDisk {
-        let isSlow: Flag = .init(false)
-        let holds: BlockingQueue<Bool> = .init(bound: 9)
-        let free: BlockingQueue<Bool> = .init(bound: 9)
+        let isSlow = Flag(false)
+        let holds = BlockingQueue<Bool>(bound: 9)
+        let free = BlockingQueue<Bool>(bound: 9)
 
         func store() -> MemoryStore {
             MemoryStore(faults: { [isSlow, holds, free] _ in
@@ -182,8 +182,8 @@ struct ShardThreadTests {
 
     @Test("a caller does not commit in place of a thread that is working or whose queue is closed")
     func busy() throws {
-        let disk: HeldDisk = .init()
-        let shard: Shard = .init(disk.store())
+        let disk = HeldDisk()
+        let shard = Shard(disk.store())
         try shard.warmUp()
         disk.isSlow.value.store(true, ordering: .sequentiallyConsistent)
         shard.shard.push([try shard.change()])
@@ -198,8 +198,8 @@ struct ShardThreadTests {
 
     @Test("no user is throttled for one slow commit of the disk, although another user wants the thread")
     func slowDisk() throws {
-        let disk: HeldDisk = .init()
-        let shard: Shard = .init(disk.store())
+        let disk = HeldDisk()
+        let shard = Shard(disk.store())
         try shard.warmUp(users: 2)
         let before: Int = shard.metrics.limitHits.value(.shardShare)
         disk.isSlow.value.store(true, ordering: .sequentiallyConsistent)
@@ -216,8 +216,8 @@ struct ShardThreadTests {
     @Test(
         "a group that the caller could not commit is refused with 503, and the thread retries the store by itself")
     func failure() throws {
-        let fails: Flag = .init(false)
-        let shard: Shard = .init(
+        let fails = Flag(false)
+        let shard = Shard(
             MemoryStore(faults: { _ in
                 fails.value.load(ordering: .sequentiallyConsistent) ? .fail(StoreError(.io, "sector")) : .none
             }))
@@ -238,11 +238,11 @@ struct ShardThreadTests {
 
     @Test("while another process locks the file, only the thread waits for it")
     func lockedFile() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let shard: Shard = .init(store)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let shard = Shard(store)
         try shard.warmUp()
-        let other: Database = try .init(path: store.path)
+        let other = try Database(path: store.path)
         try other.begin(.immediate)
         let before: Int = shard.metrics.commitsInline.value
         for _ in 0..<20 { #expect(!shard.commitNow([try shard.change()])) }
@@ -253,7 +253,7 @@ struct ShardThreadTests {
 
     @Test("a bucket that is not in memory is loaded by the thread")
     func coldBucket() throws {
-        let shard: Shard = .init(MemoryStore())
+        let shard = Shard(MemoryStore())
         try shard.warmUp()
         let other: Work = try shard.change(user: 2)
         for _ in 0..<20 { #expect(!shard.commitNow([other])) }
@@ -291,7 +291,7 @@ struct FairQueueTests {
 
     @Test("an open queue without work is idle for tenants that are neither throttled nor held; a closed one is not")
     func idle() {
-        let queue: FairQueue<Int> = .init()
+        let queue = FairQueue<Int>()
         #expect(queue.isIdle(for: [1, 2]))
         queue.push([(1, 10)])
         #expect(!queue.isIdle(for: [2]), "work of another tenant would be overtaken")

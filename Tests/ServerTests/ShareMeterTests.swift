@@ -10,7 +10,7 @@ struct ShareMeterTests {
 
     @Test("a user that uses at most its share is never throttled")
     func modest() {
-        var account: CPUBudget = .init()
+        var account = CPUBudget()
         for number: Int64 in 0..<1_000 {
             let rest: Int64? = account.charge(
                 Self.millisecond / 4, percent: 25, free: Self.millisecond / 2, mustShare: true,
@@ -23,7 +23,7 @@ struct ShareMeterTests {
         "a user that uses all it can get has its share of the time, whatever the size of its pieces",
         arguments: [10, 25, 50, 90])
     func greedy(percent: Int) {
-        var account: CPUBudget = .init()
+        var account = CPUBudget()
         var (now, used, pieces): (Int64, Int64, Int64) = (0, 0, 0)
         while now < 10_000 * Self.millisecond {
             pieces += 1
@@ -40,7 +40,7 @@ struct ShareMeterTests {
 
     @Test("a user alone on the thread has no debt, and the time it used alone is not charged later")
     func alone() {
-        var account: CPUBudget = .init()
+        var account = CPUBudget()
         let second: Int64 = 1_000 * Self.millisecond
         #expect(account.charge(60 * second, percent: 25, free: 0, mustShare: false, now: 60 * second) == nil)
         #expect(account.charge(1, percent: 25, free: 1, mustShare: true, now: 60 * second) == nil)
@@ -48,7 +48,7 @@ struct ShareMeterTests {
 
     @Test("at 100 percent no user is throttled, and a throttle has a longest duration")
     func bounds() {
-        var account: CPUBudget = .init()
+        var account = CPUBudget()
         let long: Int64 = 1_000_000 * Self.millisecond
         #expect(account.charge(long, percent: 100, free: 0, mustShare: true, now: long) == nil)
         let rest: Int64? = account.charge(long, percent: 1, free: 0, mustShare: true, now: long)
@@ -57,7 +57,7 @@ struct ShareMeterTests {
 
     @Test("another user counts for one second after it wanted the thread")
     func others() {
-        var recent: RecentUsers = .init()
+        var recent = RecentUsers()
         #expect(!recent.hasOther(than: 1, now: 0) && !recent.isShared(now: 0))
         recent.record(1, now: 0)
         #expect(!recent.hasOther(than: 1, now: 0) && recent.hasOther(than: 2, now: 0) && !recent.isShared(now: 0))
@@ -71,7 +71,7 @@ struct ShareMeterTests {
 
     @Test("the time of a mixed group is divided by the number of pieces: only the user that floods is throttled")
     func tenants() {
-        var shares: TenantShares = .init()
+        var shares = TenantShares()
         var (throttled, now): ([TenantID: Int], Int64) = ([:], 0)
         for _ in 0..<100 {
             for _ in 0..<15 { shares.count(7) }
@@ -88,14 +88,14 @@ struct ShareMeterTests {
 
     @Test("work of no user throttles no user and does not make the thread shared")
     func nothing() {
-        var shares: TenantShares = .init()
+        var shares = TenantShares()
         shares.charge(used: 1 << 40, percent: 1, now: 1 << 40) { tenant, _ in Issue.record("\(tenant) is throttled") }
         #expect(!shares.isShared(now: 1 << 40))
     }
 
     @Test("a commit is charged the shortest recent wait, not the time that the disk took this once")
     func waits() {
-        var waits: RecentWaits = .init()
+        var waits = RecentWaits()
         let (computed, quick, slow): (Int64, Int64, Int64) = (50_000, 120_000, 40 * Self.millisecond)
         // No wait is known yet.
         #expect(waits.used(computed: computed, passed: computed + slow, commits: 1) == computed + slow)
@@ -106,7 +106,7 @@ struct ShareMeterTests {
 
     @Test("computing is charged in full, whatever the disk does; work without a commit does not change the known wait")
     func computing() {
-        var waits: RecentWaits = .init()
+        var waits = RecentWaits()
         let long: Int64 = 9 * Self.millisecond
         #expect(waits.used(computed: long, passed: long, commits: 0) == long)
         #expect(waits.used(computed: 10, passed: 510, commits: 1) == 510)
@@ -118,7 +118,7 @@ struct ShareMeterTests {
 
     @Test("a disk that stays slow is charged in full after commitsMax commits")
     func slowForGood() {
-        var waits: RecentWaits = .init()
+        var waits = RecentWaits()
         _ = waits.used(computed: 0, passed: 100, commits: 1)
         for _ in 1..<RecentWaits.commitsMax {
             #expect(waits.used(computed: 0, passed: 8_000, commits: 1) == 100)

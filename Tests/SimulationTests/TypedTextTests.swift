@@ -10,7 +10,7 @@ struct TypedTextTests {
 
     /// `a` was applied, its author was not notified, and the server was restored to a state before it.
     private static func goneBack() -> TypedText {
-        var text: TypedText = .init()
+        var text = TypedText()
         text.type([a, b])
         text.restored(to: [b.value])
         return text
@@ -25,7 +25,7 @@ struct TypedTextTests {
 
     @Test("a letter that the backup has must be in the text exactly once")
     func certain() {
-        var text: TypedText = .init()
+        var text = TypedText()
         text.type([Self.a, Self.b])
         text.restored(to: [Self.a.value, Self.b.value])
         #expect(text.flaw(in: "ab", forgivesReturns: false) == nil)

@@ -102,7 +102,7 @@ struct ClientLineTests {
             let text = Base32.encode([UInt8](repeating: 33, count: shift) + plain)
             leaks += [("base32 \(shift)", Array(text.utf8)), ("upper base32 \(shift)", Array(text.uppercased().utf8))]
         }
-        for wrapping: Inflated.Wrapping in Inflated.Wrapping.allCases {
+        for wrapping in Inflated.Wrapping.allCases {
             for level: Int32 in [0, 1, 9] {
                 let packed: [UInt8] = Inflated.deflated(
                     Array("so here it is: \(secret), it is".utf8), wrapping, level: level)

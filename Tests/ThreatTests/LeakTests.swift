@@ -61,7 +61,7 @@ struct LeakTests {
         }
         // What users write is in the files of this scheme, and nowhere else.
         let contents = CanarySearch(door.contents)
-        for place: (name: String, bytes: [UInt8]) in places where !place.name.hasPrefix(house.folder.path) {
+        for place in places where !place.name.hasPrefix(house.folder.path) {
             let found = contents.findings(in: place.bytes, place: place.name)
             #expect(found.isEmpty, "\(found)")
         }
@@ -88,7 +88,7 @@ struct LeakTests {
                 units.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] },
                 units.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] },
             ]
-            for spelling: [UInt8] in spellings + wide {
+            for spelling in spellings + wide {
                 #expect(!search.found(in: spelling).isEmpty, "\(shift): \(spelling)")
             }
         }

@@ -45,7 +45,7 @@ final class TracedHome {
     /// Everything that was handed to the kernel, joined by its target; paths are included.
     func handedOver(sockets: Bool) -> [(name: String, bytes: [UInt8])] {
         var places = [String: [UInt8]]()
-        for call: TracedProgram.Call in calls where call.isSocket == sockets && !call.isOutput {
+        for call in calls where call.isSocket == sockets && !call.isOutput {
             // Pieces of one message stay together; a zero ends it.
             places[call.target.isEmpty ? call.name : call.target, default: []] += call.texts.joined() + [0]
         }
@@ -55,7 +55,7 @@ final class TracedHome {
     /// Ports and paths of sockets to which the program connected.
     var connections: (ports: Set<String>, paths: Set<String>) {
         var (ports, paths): (Set<String>, Set<String>) = ([], [])
-        for call: TracedProgram.Call in calls where call.name == "connect" {
+        for call in calls where call.name == "connect" {
             if let range = call.line.firstRange(of: "_port=htons(") {
                 ports.insert(String(call.line[range.upperBound...].prefix { $0 != ")" }))
             } else if call.line.contains("sun_path") {

@@ -5,7 +5,22 @@ import Testing
 struct AnnotationTests {
     private static let folders = ["Sources", "Tools", "Tests", "Snippets"]
 
+    /// Whether a line has `let`, `var` or `for` and a colon behind it. Regular expressions are slow in debug builds.
+    private static func mayStateType(_ line: String) -> Bool {
+        var (last, hasKeyword) = (UInt32(0), false)
+        for byte in line.utf8 {
+            if hasKeyword, byte == UInt8(ascii: ":") { return true }
+            last = last << 8 | UInt32(byte)
+            hasKeyword = hasKeyword || keywords.contains(last)
+        }
+        return false
+    }
+
+    private static let keywords = Set(
+        ["let ", "var ", "for "].map { word in word.utf8.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } })
+
     private static func redundancy(in line: String) -> String? {
+        guard mayStateType(line) else { return nil }
         let line = Substring(line)
         // The elements of a literal have no type of their own.
         if line.contains(#/\bfor (?:let |var )?(?:\w+|\([\w, ]+\)): .+ in [^\[\d]/#) {

@@ -43,7 +43,7 @@ struct DocumentTests {
         let names = Set(ServerSettings.all.map(\.name))
         let endings = ["-max", "-timeout", "-burst", "-per-second", "-percent"]
         for file in Repository.files("docs", ending: ".md") + ["README.md"] {
-            for word: Substring in (Repository.text(file) ?? "").split(separator: "`") {
+            for word in (Repository.text(file) ?? "").split(separator: "`") {
                 let isName = word.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x2D }
                 guard isName, endings.contains(where: { word.hasSuffix($0) }), !word.hasPrefix("-") else { continue }
                 #expect(names.contains(String(word)), "\(file) names the setting '\(word)', which there is not")

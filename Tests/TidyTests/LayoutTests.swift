@@ -23,12 +23,11 @@ struct LayoutTests {
     func orphans() throws {
         let package = try #require(Repository.text("Package.swift"))
         var folders = Set<String>()
-        for literal: Substring in package.split(separator: "\"") where !literal.contains(" ") {
+        for literal in package.split(separator: "\"") where !literal.contains(" ") {
             if literal.contains("/") || Repository.exists(String(literal)) { folders.insert(String(literal)) }
         }
-        for line: Substring in package.split(separator: "\n") where line.contains("tests(") || line.contains("Tests\",")
-        {
-            for literal: Substring in line.split(separator: "\"") where literal.hasSuffix("Tests") {
+        for line in package.split(separator: "\n") where line.contains("tests(") || line.contains("Tests\",") {
+            for literal in line.split(separator: "\"") where literal.hasSuffix("Tests") {
                 folders.insert("Tests/\(literal)")
             }
         }
@@ -112,7 +111,7 @@ struct LayoutTests {
     /// Relative targets of `[words](target)`, without their anchors.
     private static func linkTargets(_ text: String) -> [String] {
         var targets = [String]()
-        for piece: Substring in text.split(separator: "](").dropFirst() {
+        for piece in text.split(separator: "](").dropFirst() {
             let target: Substring = piece.prefix { $0 != ")" && $0 != "#" && $0 != "\n" }
             guard !target.isEmpty, !target.contains("://"), !target.hasPrefix("mailto:") else { continue }
             targets.append(String(target))

@@ -1,7 +1,7 @@
 import Testing
 
 /// Documents that name tests: docs/THREATS.md names the tests against each threat, docs/SECURITY-MODEL.md those of each
-/// claim, both by the ids of docs/TEST-INDEX.md; docs/SOCKJS.md names those that do what a published test of SockJS does.
+/// claim, both by the ids of docs/TEST-INDEX.md; docs/SOCKJS.md names those that repeat a published test of SockJS.
 @Suite("Tables of tests")
 struct ThreatTableTests {
     private static let tests = TestIndex.Tests(paths: SwiftText.paths("Tests"))

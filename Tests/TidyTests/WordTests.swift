@@ -3,7 +3,7 @@ import Testing
 /// One word for one thing, and an English that a new reader understands at once.
 @Suite("Words")
 struct WordTests {
-    /// Names that other words have replaced: a document or a source that uses one names something that no longer exists.
+    /// Replaced names: a document or a source that uses one names something that no longer exists.
     private static let replaced = [
         "FairRow": "RoundRobinQueue", "WaitingLine": "Deque", "WaitingRow": "BlockingQueue",
         "ConnectionRow": "ReadyQueue",

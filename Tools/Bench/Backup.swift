@@ -7,8 +7,8 @@ import ThicketServer
 /// 64 sockets with one change in flight each, alternately without and with `thicketd backup` running beside them, copy
 /// after copy. The command itself checks each copy before it counts; `thicketd check` also checks the last one.
 func backupBeside(objects: Int = 200_000, sockets count: Int = 64) throws -> [Figure] {
-    let server: BenchServer = try BenchServer(users: count, starts: false)
-    let fill: OfflineFill = try OfflineFill(server)
+    let server = try BenchServer(users: count, starts: false)
+    let fill = try OfflineFill(server)
     for user: Int in 0..<count {
         let bucket: BucketID = try OfflineFill.bucket("b", user: user)
         for object: Int in 0..<(objects / count) { try fill.add("o\(object)", version: 0, to: bucket) }
@@ -20,7 +20,7 @@ func backupBeside(objects: Int = 200_000, sockets count: Int = 64) throws -> [Fi
         change(of: "o0", ccid: hexID(socket, number), number: number, version: number + 1)
     }
     var (alone, beside): ([Double], [Double]) = ([], [])
-    let copies: Copies = .init(server.process.program, server.process.folder)
+    let copies = Copies(server.process.program, server.process.folder)
     for round: Int in 0..<5 {
         alone.append(try load.run(seconds: 2).perSecond)
         let first: Int = copies.count
@@ -45,14 +45,14 @@ private final class Copies: Sendable {
     private struct State {
         var seconds: [Double] = []
         var failure: String?
-        var isWanted: Bool = false
-        var isRunning: Bool = false
-        var bytes: Int = 0
+        var isWanted = false
+        var isRunning = false
+        var bytes = 0
     }
 
     private let program: String
     private let folder: String
-    private let state: Mutex<State> = .init(State())
+    private let state = Mutex<State>(State())
 
     init(_ program: String, _ folder: String) { (self.program, self.folder) = (program, folder) }
 

@@ -3,7 +3,7 @@ import ThicketServerProcess
 
 /// A real server with an app `bench` and one token for each of its users.
 final class BenchServer {
-    static let app: String = "bench"
+    static let app = "bench"
     let process: ServerProcess
     /// User `n` has the token `tokens[n]`.
     let tokens: [String]
@@ -13,7 +13,7 @@ final class BenchServer {
         users: Int, settings: [String] = [], parent: String = "/tmp", starts: Bool = true
     ) throws {
         let tokens: [String] = (0..<users).map { number in
-            let digits: String = String(number, radix: 16)
+            let digits = String(number, radix: 16)
             return String(repeating: "0", count: 32 - digits.count) + digits
         }
         try self.init(tokens: tokens, settings: settings, parent: parent, starts: starts)
@@ -26,7 +26,7 @@ final class BenchServer {
         try process.admin(["app", "create", Self.app])
         let list: String = process.folder + "/tokens.jsonl"
         guard let file: UnsafeMutablePointer<FILE> = fopen(list, "w") else { throw BenchError("cannot write \(list)") }
-        for (number, token): (Int, String) in tokens.enumerated() {
+        for (number, token) in tokens.enumerated() {
             fputs("{\"app\":\"\(Self.app)\",\"user\":\"user\(number)@example.com\",\"token\":\"\(token)\"}\n", file)
         }
         fclose(file)
@@ -42,7 +42,7 @@ extension ServerProcess {
     /// Waits until the server is almost idle: after a start it moves the log that it found into the database.
     func awaitIdle() throws {
         let end: UInt64 = nanoseconds() + UInt64(Self.pauseSeconds * 1e9)
-        var quiet: Int = 0
+        var quiet = 0
         while quiet < 5 {
             guard nanoseconds() < end else {
                 throw BenchError("the server has not come to rest after \(Self.pauseSeconds) s")

@@ -4,9 +4,9 @@ import ThicketSQLite
 
 /// A client that missed `count` changes requests them. Floor: reading the same rows from the server's file.
 func catchUp(changes count: Int, rounds: Int = 7) throws -> [Figure] {
-    let server: BenchServer = try BenchServer(users: 1)
-    let loop: LoadLoop = LoadLoop()
-    let writer: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+    let server = try BenchServer(users: 1)
+    let loop = LoadLoop()
+    let writer = try LoadSocket(port: server.process.port, app: BenchServer.app)
     loop.add(writer)
     try authorize([writer], on: loop, server: server, bucket: "b")
     let first: String = try fill(writer, on: loop, keys: "k", count: 1)
@@ -17,9 +17,9 @@ func catchUp(changes count: Int, rounds: Int = 7) throws -> [Figure] {
     for _ in 0..<rounds {
         let cpu: Double = server.process.cpuSeconds()
         let start: UInt64 = nanoseconds()
-        let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+        let socket = try LoadSocket(port: server.process.port, app: BenchServer.app)
         loop.add(socket)
-        var found: Int = 0
+        var found = 0
         socket.send(initialize(server.tokens[0], client: "late", bucket: "b", command: "cv:\(first)"))
         try loop.run(
             until: { found >= count }, receive: { _, bytes in found += occurrences(of: "\"ccids\"", in: bytes) })
@@ -37,11 +37,11 @@ func catchUp(changes count: Int, rounds: Int = 7) throws -> [Figure] {
 }
 
 private func readFloor(_ path: String, count: Int) throws -> Double {
-    let database: Database = try Database(path: path, mode: .readOnly)
+    let database = try Database(path: path, mode: .readOnly)
     let rows: Statement = try database.prepare("SELECT k, sv, ev, client, ccid, diff FROM chg WHERE gid > ?1")
     let start: UInt64 = nanoseconds()
-    var found: Int = 0
-    var bytes: Int = 0
+    var found = 0
+    var bytes = 0
     try rows.bind(1, 1).forEach { row in
         found += 1
         bytes += row.text(0).utf8.count + row.bytes(4).count + row.bytes(5).count + Int(row.integer(2) & 1)
@@ -54,9 +54,9 @@ private func readFloor(_ path: String, count: Int) throws -> Double {
 func fill(
     _ socket: LoadSocket, on loop: LoadLoop, keys: String, count: Int, start: Int = 0, sameKey: Bool = false
 ) throws -> String {
-    var sent: Int = 0
-    var done: Int = 0
-    var position: String = ""
+    var sent = 0
+    var done = 0
+    var position = ""
     func sendMore() {
         while sent < count, sent - done < 256 {
             let number: Int = start + sent
@@ -78,7 +78,7 @@ func fill(
 
 /// The `cv` of the last change of a message.
 private func lastPosition(in bytes: UnsafeRawBufferPointer) -> String {
-    let text: String = String(decoding: bytes, as: UTF8.self)
+    let text = String(decoding: bytes, as: UTF8.self)
     guard let part: Substring = text.components(after: "\"cv\":\"").last else { return "" }
     return String(part.prefix { $0 != "\"" })
 }

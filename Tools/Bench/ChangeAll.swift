@@ -6,14 +6,14 @@ func changeAll(
     _ text: (_ socket: LoadSocket, _ number: Int) -> String
 ) throws {
     var left: Int = each * sockets.count
-    var refused: Int = 0
+    var refused = 0
     // `received` counts the changes that the socket has sent.
     func sendNext(_ socket: LoadSocket) {
         guard socket.received < each else { return }
         socket.send(text(socket, socket.received))
         socket.received += 1
     }
-    for socket: LoadSocket in sockets {
+    for socket in sockets {
         socket.received = 0
         for _ in 0..<inFlight { sendNext(socket) }
     }

@@ -14,7 +14,7 @@ func client() async throws -> [Figure] {
 /// Floor: the least that any client must do: read as many diffs from SQLite, parse them, and write the resulting
 /// bodies.
 private func catchUp(objects: Int, changes: Int) async throws -> [Figure] {
-    let server: BenchServer = try BenchServer(users: 1)
+    let server = try BenchServer(users: 1)
     _ = try fillBucket(server, count: objects)
     let path: String = server.process.folder + "/client.db"
     try await visit(server, path)
@@ -49,9 +49,9 @@ private func visit(_ server: BenchServer, _ path: String) async throws {
 private func diffOf(_ number: Int) -> String { "{\"n\":{\"o\":\"r\",\"v\":\(number + 1_000_000)}}" }
 
 private func applyFloor(count: Int, folder: String) throws -> Double {
-    let source: Database = try Database(path: folder + "/diffs.db", mode: .create)
+    let source = try Database(path: folder + "/diffs.db", mode: .create)
     try source.execute("CREATE TABLE diff (id INTEGER PRIMARY KEY, v BLOB)")
-    let target: Database = try Database(path: folder + "/bodies.db", mode: .create)
+    let target = try Database(path: folder + "/bodies.db", mode: .create)
     try target.execute("PRAGMA journal_mode=WAL")
     try target.execute("CREATE TABLE object (key TEXT PRIMARY KEY, version INTEGER, body BLOB) WITHOUT ROWID")
     try source.execute("BEGIN")
@@ -68,7 +68,7 @@ private func applyFloor(count: Int, folder: String) throws -> Double {
     let read: Statement = try source.statement("SELECT id, v FROM diff")
     try target.execute("BEGIN")
     while try read.step() {
-        let key: String = "key\(read.integer(0))"
+        let key = "key\(read.integer(0))"
         let diff: ObjectDiff = try ObjectDiff(try JSONValue(parsing: read.bytes(1)))
         let before: [UInt8]? = try target.statement("SELECT body FROM object WHERE key = ?1").bind(1, key)
             .first { $0.bytes(0) }
@@ -89,7 +89,7 @@ private func localEdits(count: Int) async throws -> [Figure] {
     let before: Double = try rawAppend(group: 1, rounds: 200).medianSeconds
     var figures: [Figure] = []
     for (name, durability): (String, StoreDurability) in [("on the disk", .power), ("in the store", .program)] {
-        var options: SessionOptions = SessionOptions()
+        var options = SessionOptions()
         (options.startsOnline, options.durability) = (false, durability)
         let session: Session = try await Thicket.connect(
             server: "http://127.0.0.1:9", app: "bench", token: "t", store: .file(folder + "/a.db"), options: options)
@@ -115,7 +115,7 @@ private func localEdits(count: Int) async throws -> [Figure] {
 
 /// Bytes that a session holds for a synced bucket, beyond a session with an empty bucket.
 private func memory(objects: Int) async throws -> [Figure] {
-    let server: BenchServer = try BenchServer(users: 1)
+    let server = try BenchServer(users: 1)
     _ = try fillBucket(server, count: objects)
     let path: String = server.process.folder + "/client.db"
     try await visit(server, path)

@@ -5,8 +5,8 @@ import ThicketCrypto
 /// the one thread, alternately. The file has no blocks on disk, so that reading it costs as much as a file in the page
 /// cache.
 func contentStreams() throws -> [Figure] {
-    let file: SparseFile = try .init(bytes: 1 << 30)
-    let turns: Int = 5
+    let file = try SparseFile(bytes: 1 << 30)
+    let turns = 5
     var rates: [String: [Double]] = [:]
     var growth: [Double] = []
     for _: Int in 0..<turns {
@@ -17,7 +17,7 @@ func contentStreams() throws -> [Figure] {
                 ("bare \(name), from the file", { try bare(suite, file, 1 << 30) }),
                 ("sealing the file, \(name)", { growth.append(try sealing(suite, file)) }),
             ]
-            for (name, body): (String, () throws -> Void) in work {
+            for (name, body) in work {
                 let start: UInt64 = cpuNanoseconds()
                 try body()
                 rates[name, default: []].append(Double(1 << 30) / Double(cpuNanoseconds() - start))
@@ -90,8 +90,8 @@ private func sealing(_ suite: AEADSuite, _ file: SparseFile) throws -> Double {
     defer { room.deallocate() }
     try file.read(at: 0, room)
     let before: Int = try peakKilobytes()
-    var sealed: Int = 0
-    for offset: Int in stride(from: 0, to: file.bytes, by: room.count) {
+    var sealed = 0
+    for offset in stride(from: 0, to: file.bytes, by: room.count) {
         try file.read(at: offset, room)
         try sealer.seal(UnsafeRawBufferPointer(room)) { sealed += $0.count }
     }
@@ -103,7 +103,7 @@ private func sealing(_ suite: AEADSuite, _ file: SparseFile) throws -> Double {
 
 /// The largest resident size of this process so far.
 private func peakKilobytes() throws -> Int {
-    var usage: rusage = rusage()
+    var usage = rusage()
     guard getrusage(RUSAGE_SELF.rawValue, &usage) == 0 else { throw BenchError("getrusage: errno \(errno)") }
     return usage.ru_maxrss
 }

@@ -18,7 +18,7 @@ func cryptoSpeed(rounds: Int = 5) throws -> [Figure] {
         .init(repeating: [], count: rows.count), .init(repeating: [], count: rows.count)
     )
     for round: Int in 1...rounds {
-        for (place, row): (Int, CryptoRow) in rows.enumerated() {
+        for (place, row) in rows.enumerated() {
             ours[place].append(row.unitsPerSecond())
             theirs[place].append(try row.peerUnitsPerSecond())
         }
@@ -94,12 +94,12 @@ private func sealRows() throws -> [CryptoRow] {
     for (suite, name): (AEADSuite, String) in [
         (.aes256GCM, "aes-256-gcm"), (.chaCha20Poly1305, "chacha20-poly1305"),
     ] {
-        let key: AEAD = try .init(suite, key: .random(32))
+        let key = try AEAD(suite, key: .random(32))
         for bytes: Int in [16_384, 65_536] {
             let room: UnsafeMutableRawBufferPointer = .allocate(byteCount: bytes + 16, alignment: 64)
             room.copyBytes(from: RandomBytes.make(bytes + 16))
-            let clear: UnsafeRawBufferPointer = .init(rebasing: UnsafeRawBufferPointer(room)[..<bytes])
-            let data: [UInt8] = .init(repeating: 7, count: 13)
+            let clear = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(room)[..<bytes])
+            let data = [UInt8](repeating: 7, count: 13)
             var number: UInt64 = 0
             rows.append(
                 CryptoRow(

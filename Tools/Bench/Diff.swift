@@ -16,7 +16,7 @@ func diffs() throws -> [Figure] {
         var budget: StepBudget = .standard
         let delta: TextDelta = TextDelta.diff(from: source, to: target, budget: &budget)
         try check(delta, source, target)
-        let name: String = "\(size / 1_000) KB, two edits"
+        let name = "\(size / 1_000) KB, two edits"
         let making: [Double] = samples(9) {
             var budget: StepBudget = .standard
             return TextDelta.diff(from: source, to: target, budget: &budget).encoded.utf8.count
@@ -30,7 +30,7 @@ func diffs() throws -> [Figure] {
         ("500 KB of two letters rewritten", noise(500_000, seed: 2, letters: 2), noise(500_000, seed: 3, letters: 2)),
         ("1 MB of lines rewritten", words(1_000_000, seed: 2), words(1_000_000, seed: 3)),
     ]
-    for (name, source, target): (String, [UInt16], [UInt16]) in cases {
+    for (name, source, target) in cases {
         var budget: StepBudget = .standard
         try check(TextDelta.diff(from: source, to: target, budget: &budget), source, target)
         guard budget.isUsedUp else { throw BenchError("\(name): the budget was not used up, so nothing is cut off") }
@@ -52,7 +52,7 @@ func check(_ delta: TextDelta, _ source: [UInt16], _ target: [UInt16]) throws {
 /// ms of CPU time, over rounds of at least this length. A round whose `body` returns 0 gives no figure.
 func samples(_ rounds: Int, nanosecondsMin: UInt64 = 2_000_000, _ body: () -> Int) -> [Double] {
     (0..<rounds).map { _ in
-        var count: Int = 0
+        var count = 0
         let start: UInt64 = cpuNanoseconds()
         var now: UInt64 = start
         while now - start < nanosecondsMin {

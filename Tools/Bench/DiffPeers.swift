@@ -9,19 +9,19 @@ import ThicketProtocol
 /// Beside C++ only the comparison counts, beside JavaScript also the text of the delta; applying is reading a delta and
 /// making the target. The C++ figures include the cost of a call from Python, node's the time of its helper threads.
 func diffsBesidePeers() throws -> [Figure] {
-    let folder: TemporaryFolder = try TemporaryFolder()
+    let folder = try TemporaryFolder()
     let cases: [DiffCase] = try DiffCase.all()
     try Data(DiffCase.json(cases)).write(to: URL(fileURLWithPath: folder.path + "/cases.json"))
     let peers: [DiffPeer] = [.javaScript, .cPlusPlus]
     let present: [DiffPeer] = peers.filter(\.isThere)
-    for peer: DiffPeer in present {
+    for peer in present {
         try Data(peer.script.utf8).write(to: URL(fileURLWithPath: "\(folder.path)/\(peer.name)"))
     }
     var samples: [String: [Double]] = [:]
     for _ in 0..<5 {
-        for (key, value): (String, Double) in try ownTimes(cases) { samples["own-\(key)", default: []].append(value) }
-        for peer: DiffPeer in present {
-            for (key, value): (String, Double) in try peer.times(folder.path) {
+        for (key, value) in try ownTimes(cases) { samples["own-\(key)", default: []].append(value) }
+        for peer in present {
+            for (key, value) in try peer.times(folder.path) {
                 samples["\(peer.name)-\(key)", default: []].append(value)
             }
         }
@@ -78,7 +78,7 @@ private struct DiffCase {
             Figure(name: "\(name), \(what)", samples: samples["\(who)-\(number)-\(key)"] ?? [], unit: "ms")
         }
         func beside(_ peer: DiffPeer, _ what: String, _ own: String, _ key: String, _ most: Double) -> [Figure] {
-            let title: String = "  \(name), \(what), times \(peer.title)"
+            let title = "  \(name), \(what), times \(peer.title)"
             if missing.contains(peer) {
                 return [Figure(name: title, unit: "", goal: .atMost(most), missing: peer.missing)]
             }
@@ -104,7 +104,7 @@ private struct DiffCase {
 
 private func ownTimes(_ cases: [DiffCase]) throws -> [String: Double] {
     var times: [String: Double] = [:]
-    for one: DiffCase in cases {
+    for one in cases {
         for (key, byLines): (String, Bool) in [("units", false), ("lines", true)] {
             func segments() -> [DiffSegment] {
                 var budget: StepBudget = .unlimited
@@ -142,7 +142,7 @@ private struct DiffPeer: Equatable {
     func times(_ folder: String) throws -> [String: Double] {
         let output: String = try shell("'\(files[0])' '\(folder)/\(name)' '\(folder)/cases.json' '\(files[1])'")
         var times: [String: Double] = [:]
-        for line: Substring in output.split(separator: "\n") {
+        for line in output.split(separator: "\n") {
             let words: [Substring] = line.split(separator: " ")
             if words.count == 2, let value: Double = Double(words[1]) { times[String(words[0])] = value }
         }
@@ -150,7 +150,7 @@ private struct DiffPeer: Equatable {
         return times
     }
 
-    static let javaScript: DiffPeer = .init(
+    static let javaScript = DiffPeer(
         name: "js", title: "JavaScript",
         files: ["/usr/bin/node", "/usr/share/nodejs/googlediff/index.js"],
         missing: "Debian's nodejs and node-googlediff (./dev setup --tests)",
@@ -180,7 +180,7 @@ private struct DiffPeer: Equatable {
             });
             """)
 
-    static let cPlusPlus: DiffPeer = .init(
+    static let cPlusPlus = DiffPeer(
         name: "cpp", title: "C++", files: [".work/venv/bin/python3", ".work/venv/fast-diff-match-patch"],
         missing: "PyPI's fast-diff-match-patch in .work/venv (./dev setup --tests)",
         script: """

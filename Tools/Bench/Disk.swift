@@ -12,12 +12,12 @@ import ThicketServer
 /// changes.
 func diskUse(changes: Int = 200_000) throws -> [Figure] {
     let (users, objects): (Int, Int) = (16, 64)
-    let server: BenchServer = try BenchServer(users: users, starts: false)
-    let fill: OfflineFill = try OfflineFill(server)
+    let server = try BenchServer(users: users, starts: false)
+    let fill = try OfflineFill(server)
     let keys: [String] = (0..<objects).map { hexID(7, $0) }
     for user: Int in 0..<users {
         let bucket: BucketID = try OfflineFill.bucket("b", user: user)
-        for key: String in keys { try fill.add(key, version: 0, to: bucket) }
+        for key in keys { try fill.add(key, version: 0, to: bucket) }
     }
     try fill.finish()
     // Start and stop once before the measurement, so that the file has what a server adds at its start.
@@ -26,15 +26,14 @@ func diskUse(changes: Int = 200_000) throws -> [Figure] {
     let database: String = server.process.folder + "/thicket.db"
     let before: Int = sizeOfFile(database)
     try server.process.start()
-    let words: String = String(repeating: "words ", count: 26)
-    let load: SocketLoad = try SocketLoad(server, count: users, depth: 16, client: "bench-client-00000000000000000000")
-    {
+    let words = String(repeating: "words ", count: 26)
+    let load = try SocketLoad(server, count: users, depth: 16, client: "bench-client-00000000000000000000") {
         socket, number in
-        let diff: String = "{\"text\":{\"o\":\"r\",\"v\":\"\(words)\(1_000_000 + number)\"}}"
+        let diff = "{\"text\":{\"o\":\"r\",\"v\":\"\(words)\(1_000_000 + number)\"}}"
         return "0:c:{\"id\":\"\(keys[number % objects])\",\"o\":\"M\",\"sv\":\(1 + number / objects),\"v\":\(diff),"
             + "\"ccid\":\"\(hexID(socket, number))\"}"
     }
-    let log: LargestFile = .init(database + "-wal")
+    let log = LargestFile(database + "-wal")
     let run: SocketLoad.Run = try load.run(changes: changes)
     let largest: Int = log.stop()
     guard server.process.terminate() == 0 else { throw BenchError("the server did not end well") }
@@ -54,14 +53,14 @@ func diskUse(changes: Int = 200_000) throws -> [Figure] {
 
 /// Bytes of a file; 0 when there is none.
 func sizeOfFile(_ path: String) -> Int {
-    var info: stat = .init()
+    var info = stat()
     return stat(path, &info) == 0 ? Int(info.st_size) : 0
 }
 
 /// Samples a file's size twenty times a second until it is stopped.
 private final class LargestFile: Sendable {
-    private let largest: Atomic<Int> = .init(0)
-    private let isDone: Atomic<Bool> = .init(false)
+    private let largest = Atomic<Int>(0)
+    private let isDone = Atomic<Bool>(false)
 
     init(_ path: String) {
         _ = OwnThread("file-size") { [self] in

@@ -89,7 +89,7 @@ struct Figure {
         if rounds > 1, value.isFinite {
             line += Bench.padded("(\(Bench.rounded(spread.lowerBound))–\(Bench.rounded(spread.upperBound)))", 20)
         }
-        if let goal: Figure.Goal { line += "goal \(goal.text): " + (goal.isMet(by: value) ? "met" : "NOT MET") }
+        if let goal { line += "goal \(goal.text): " + (goal.isMet(by: value) ? "met" : "NOT MET") }
         return line
     }
 }

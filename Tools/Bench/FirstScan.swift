@@ -16,7 +16,7 @@ func firstScans(objects: Int, bytes: Int) throws -> [Figure] {
         let pages: [[UInt8]] = try pages(objects, bytes, keys)
         var samples: [Double] = []
         for round: Int in 0..<3 {
-            let path: String = "/tmp/thicket-walk-\(getpid())-\(round).db"
+            let path = "/tmp/thicket-walk-\(getpid())-\(round).db"
             defer { for end: String in ["", "-wal", "-shm", ".lock"] { unlink(path + end) } }
             samples.append(try scan(pages, objects, keys, path) / Double(objects) * 1e6)
         }
@@ -30,9 +30,9 @@ func firstScans(objects: Int, bytes: Int) throws -> [Figure] {
 
 /// - Returns: seconds of processor time.
 private func scan(_ pages: [[UInt8]], _ objects: Int, _ keys: SealedBucketKeys?, _ path: String) throws -> Double {
-    let store: SQLiteLocalStore = try SQLiteLocalStore(path: path)
+    let store = try SQLiteLocalStore(path: path)
     defer { store.close() }
-    let bucket: BucketName = try BucketName("b")
+    let bucket = try BucketName("b")
     var machine: SyncMachine = try SyncMachine(
         options: SyncOptions(app: try AppID("bench"), token: "token"), store: store,
         random: SystemRandomNumberGenerator())
@@ -42,7 +42,7 @@ private func scan(_ pages: [[UInt8]], _ objects: Int, _ keys: SealedBucketKeys?,
     _ = machine.opened(now: 1)
     _ = machine.received(ServerBatch([Array("0:auth:user@example.com".utf8)]), now: 1)
     let before: Double = ownCPU()
-    for page: [UInt8] in pages { receive(page, &machine) }
+    for page in pages { receive(page, &machine) }
     let taken: Double = ownCPU() - before
     let count: Int = try machine.keys(bucket, after: nil, limit: objects + 1).count
     guard count == objects else { throw BenchError("the walk has brought \(count) of \(objects) objects") }
@@ -52,18 +52,18 @@ private func scan(_ pages: [[UInt8]], _ objects: Int, _ keys: SealedBucketKeys?,
 /// A separate function, so that a profiler can collect only this: `valgrind --toggle-collect`.
 @inline(never)
 private func receive(_ page: [UInt8], _ machine: inout SyncMachine) {
-    let batch: ServerBatch = ServerBatch([page])
+    let batch = ServerBatch([page])
     _ = machine.ahead(of: batch, now: 1)
     _ = machine.received(batch, now: 1)
 }
 
 /// Pages of a thousand objects, as a server would send them.
 private func pages(_ objects: Int, _ bytes: Int, _ keys: SealedBucketKeys?) throws -> [[UInt8]] {
-    let text: String = String(repeating: "words ", count: bytes / 6)
+    let text = String(repeating: "words ", count: bytes / 6)
     return try stride(from: 0, to: objects, by: 1_000).map { first in
         let last: Int = min(objects, first + 1_000)
         let entries: [String] = try (first..<last).map { number in
-            let name: String = "key\(number)"
+            let name = "key\(number)"
             let object: JSONObject = ["text": .string(text), "n": .number(JSONNumber(Int64(number)))]
             let (key, body): (String, JSONObject) = try keys.map { try sealed(name, object, $0) } ?? (name, object)
             return #"{"id":"\#(key)","v":1,"d":\#(JSONValue.object(body).serializedText)}"#
@@ -77,7 +77,7 @@ private func sealed(
     _ name: String, _ object: JSONObject, _ keys: SealedBucketKeys
 ) throws -> (key: String, body: JSONObject) {
     let key: String = keys.serverKey(of: name)
-    let log: SealedLog = .init(
+    let log = SealedLog(
         place: keys.place(serverKey: key), appKey: name, incarnation: RandomBytes.make(SealedLog.incarnationBytes),
         object: object)
     let snapshot: [UInt8] = SealedObject(author: AuthorID(rawValue: 1), log: log).sealedSnapshot(

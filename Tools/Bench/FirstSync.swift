@@ -6,7 +6,7 @@ import ThicketSQLite
 /// A new client fetches `count` objects of 300 bytes into a SQLite store. Floor: the same rows read from SQLite,
 /// parsed, and inserted into the client's schema, in one transaction.
 func firstSync(objects count: Int) async throws -> [Figure] {
-    let server: BenchServer = try BenchServer(users: 1)
+    let server = try BenchServer(users: 1)
     let fill: Double = try fillBucket(server, count: count)
     let floor: Double = try copyFloor(count: count, folder: server.process.folder)
     let cpuBefore: Double = server.process.cpuSeconds()
@@ -50,8 +50,8 @@ func fillBucket(_ server: BenchServer, count: Int) throws -> Double {
 
 /// Sends changes to the first user's bucket `b`, 256 in flight, until all are acknowledged.
 func writeChanges(_ server: BenchServer, count: Int, _ change: (_ number: Int) -> String) throws {
-    let loop: LoadLoop = LoadLoop()
-    let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+    let loop = LoadLoop()
+    let socket = try LoadSocket(port: server.process.port, app: BenchServer.app)
     loop.add(socket)
     try authorize([socket], on: loop, server: server, bucket: "b")
     var (sent, acknowledged): (Int, Int) = (0, 0)
@@ -72,8 +72,8 @@ func writeChanges(_ server: BenchServer, count: Int, _ change: (_ number: Int) -
 
 func occurrences(of text: StaticString, in bytes: UnsafeRawBufferPointer) -> Int {
     let needle: [UInt8] = text.withUTF8Buffer { Array($0) }
-    var count: Int = 0
-    var index: Int = 0
+    var count = 0
+    var index = 0
     while index + needle.count <= bytes.count {
         let isThere: Bool =
             bytes[index] == needle[0] && bytes[index..<(index + needle.count)].elementsEqual(needle)
@@ -85,12 +85,12 @@ func occurrences(of text: StaticString, in bytes: UnsafeRawBufferPointer) -> Int
 
 /// The least that any client must do: read as many rows from one SQLite file, parse them, insert them into another.
 private func copyFloor(count: Int, folder: String) throws -> Double {
-    let source: Database = try Database(path: folder + "/floor-source.db", mode: .create)
+    let source = try Database(path: folder + "/floor-source.db", mode: .create)
     try source.execute("PRAGMA journal_mode=WAL")
     try source.execute("CREATE TABLE object (key TEXT PRIMARY KEY, version INTEGER, body BLOB) WITHOUT ROWID")
     try insert(into: source, (0..<count).map { ("key\($0)", Array(benchBody($0).utf8)) })
     let start: UInt64 = nanoseconds()
-    let target: Database = try Database(path: folder + "/floor-target.db", mode: .create)
+    let target = try Database(path: folder + "/floor-target.db", mode: .create)
     try target.execute("PRAGMA locking_mode=EXCLUSIVE")
     try target.execute("PRAGMA journal_mode=WAL")
     try target.execute(
@@ -117,7 +117,7 @@ private func copyFloor(count: Int, folder: String) throws -> Double {
 private func insert(into database: Database, _ rows: [(String, [UInt8])]) throws {
     let statement: Statement = try database.statement("INSERT INTO object VALUES (?1, 1, ?2)")
     try database.execute("BEGIN")
-    for (key, bytes): (String, [UInt8]) in rows {
+    for (key, bytes) in rows {
         statement.bind(1, key).bind(2, bytes)
         try statement.run()
     }

@@ -22,7 +22,7 @@ func growth() async throws -> [Figure] {
 }
 
 /// Rounds of each, alternating.
-let growthRounds: Int = 9
+let growthRounds = 9
 
 private func compare(_ what: String, small: GrowthLoad, large: GrowthLoad) throws -> [Figure] {
     progress("growth: \(what): both stores filled")
@@ -32,7 +32,7 @@ private func compare(_ what: String, small: GrowthLoad, large: GrowthLoad) throw
     var acknowledgements: [[Double]] = [[], []]
     for round: Int in 0..<growthRounds {
         let isSmallFirst: Bool = round % 2 == 0
-        for load: GrowthLoad in isSmallFirst ? [small, large] : [large, small] {
+        for load in isSmallFirst ? [small, large] : [large, small] {
             let place: Int = load === small ? 0 : 1
             costs[place].append(try load.round())
             acknowledgements[place].append(try load.acknowledgement())
@@ -60,20 +60,20 @@ func growthFigures(_ what: String, _ small: [Double], _ large: [Double]) -> [Fig
 /// One server with `users` users of one bucket each, `objects` objects in each and `history` changes of each object,
 /// and 64 changes in flight at a time, spread over all of them.
 private final class GrowthLoad {
-    private static let inFlight: Int = 64
-    private static let changesPerRound: Int = 2_048
-    private static let loneChangesPerRound: Int = 200
+    private static let inFlight = 64
+    private static let changesPerRound = 2_048
+    private static let loneChangesPerRound = 200
     /// More than a log of 64 MiB holds (`StoreSettings.restartPages`), in any store: heads are write-behind and pages
     /// are gathered, so that 60,000 changes of one object take 35 MiB.
-    private static let warmUpChanges: Int = 200_000
+    private static let warmUpChanges = 200_000
 
     private let server: BenchServer
-    private let loop: LoadLoop = LoadLoop()
+    private let loop = LoadLoop()
     private var sockets: [LoadSocket] = []
     private let objects: Int
     /// The version of each object, user after user.
     private var versions: [Int]
-    private var sent: Int = 0
+    private var sent = 0
 
     init(users: Int, objects: Int, history: Int) throws {
         self.objects = objects
@@ -85,7 +85,7 @@ private final class GrowthLoad {
     }
 
     private static func fill(_ server: BenchServer, users: Int, objects: Int, history: Int) throws {
-        let fill: OfflineFill = try OfflineFill(server)
+        let fill = try OfflineFill(server)
         for user: Int in 0..<users {
             let bucket: BucketID = try OfflineFill.bucket("b", user: user)
             for object: Int in 0..<objects {
@@ -119,8 +119,8 @@ private final class GrowthLoad {
     }
 
     private func run(_ count: Int) throws {
-        var refused: Int = 0
-        var done: Int = 0
+        var refused = 0
+        var done = 0
         let together: Int = min(count, Self.inFlight)
         for _ in 0..<together { sendNext() }
         var left: Int = count - together

@@ -13,7 +13,7 @@ private func compare(_ what: String, small: MissedLoad, large: MissedLoad) throw
     progress("growth: missed changes, \(what): both stores filled")
     var costs: [[Double]] = [[], []]
     for round: Int in 0..<growthRounds {
-        for load: MissedLoad in round % 2 == 0 ? [small, large] : [large, small] {
+        for load in round % 2 == 0 ? [small, large] : [large, small] {
             costs[load === small ? 0 : 1].append(try load.catchUp())
         }
     }
@@ -23,25 +23,25 @@ private func compare(_ what: String, small: MissedLoad, large: MissedLoad) throw
 /// A server on which each user has missed as many changes. The last user, whose bucket was created last, requests them.
 private final class MissedLoad {
     /// More than are kept in memory (`tail-changes-max`).
-    private static let missed: Int = 2_000
-    private static let inFlight: Int = 8
-    private static let askedAtOnce: Int = 3
+    private static let missed = 2_000
+    private static let inFlight = 8
+    private static let askedAtOnce = 3
 
     private let server: BenchServer
-    private let loop: LoadLoop = LoadLoop()
+    private let loop = LoadLoop()
     private let reader: Int
-    private var position: String = ""
+    private var position = ""
 
     init(users: Int, behind: Int) throws {
         reader = users - 1
         server = try BenchServer(users: users, starts: false)
-        let filling: OfflineFill = try OfflineFill(server)
+        let filling = try OfflineFill(server)
         let bucket: BucketID = try OfflineFill.bucket("b", user: reader)
         for number: Int in 0..<behind { try filling.add("old\(number % 100)", version: number / 100, to: bucket) }
         try filling.finish()
         try server.process.start()
         let sockets: [LoadSocket] = try connect(0..<users, to: server, on: loop)
-        defer { for socket: LoadSocket in sockets { loop.remove(socket) } }
+        defer { for socket in sockets { loop.remove(socket) } }
         position = try fill(sockets[reader], on: loop, keys: "k", count: 1)
         try changeAll(sockets, on: loop, each: Self.missed, inFlight: Self.inFlight) { socket, number in
             change(of: "o\(number)", ccid: "missed-\(socket.number)-\(number)", number: number, version: 0)
@@ -52,10 +52,10 @@ private final class MissedLoad {
     func catchUp() throws -> Double {
         let cpu: Double = server.process.cpuSeconds()
         for _ in 0..<Self.askedAtOnce {
-            let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+            let socket = try LoadSocket(port: server.process.port, app: BenchServer.app)
             loop.add(socket)
             defer { loop.remove(socket) }
-            var found: Int = 0
+            var found = 0
             socket.send(initialize(server.tokens[reader], client: "late", bucket: "b", command: "cv:\(position)"))
             try loop.run(
                 until: { found >= Self.missed },

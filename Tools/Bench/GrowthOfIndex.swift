@@ -20,7 +20,7 @@ private func compare(_ what: String, small: IndexLoad, large: IndexLoad) throws 
     var kept: [[Double]] = [[], []]
     var cold: [[Double]] = [[], []]
     for round: Int in 0..<growthRounds {
-        for load: IndexLoad in round % 2 == 0 ? [small, large] : [large, small] {
+        for load in round % 2 == 0 ? [small, large] : [large, small] {
             let place: Int = load === small ? 0 : 1
             try load.edit(round)
             made[place].append(try load.fetch(client: "first-\(round)"))
@@ -36,28 +36,28 @@ private func compare(_ what: String, small: IndexLoad, large: IndexLoad) throws 
 /// A server with one bucket of `objects` objects for each of its users. The last user reads repeatedly.
 private final class IndexLoad {
     /// Users of one round that have not requested anything yet.
-    private static let coldUsers: Int = 2
+    private static let coldUsers = 2
 
     let users: Int
     private let server: BenchServer
-    private let loop: LoadLoop = LoadLoop()
+    private let loop = LoadLoop()
     private let objects: Int
     private let versions: Int
     private let writer: LoadSocket
     /// The next user that has not requested anything.
-    private var coldUser: Int = 1
+    private var coldUser = 1
 
     init(objects: Int, users: Int = 1, versions: Int = 1) throws {
         self.objects = objects
         self.users = users
         self.versions = versions
         server = try BenchServer(users: users, starts: false)
-        let fill: OfflineFill = try OfflineFill(server)
+        let fill = try OfflineFill(server)
         let buckets: [BucketID] = try (0..<users).map { try OfflineFill.bucket("b", user: $0) }
         // User after user, so that no user's rows are adjacent.
         for object: Int in 0..<objects {
             for version: Int in 0..<versions {
-                for bucket: BucketID in buckets { try fill.add("o\(object)", version: version, to: bucket) }
+                for bucket in buckets { try fill.add("o\(object)", version: version, to: bucket) }
             }
         }
         try fill.finish()
@@ -72,7 +72,7 @@ private final class IndexLoad {
     }
 
     func edit(_ round: Int) throws {
-        var isDone: Bool = false
+        var isDone = false
         writer.send(change(of: "o0", ccid: "edit-\(round)", number: round, version: round + versions))
         try loop.run(until: { isDone }, receive: { _, bytes in isDone = contains(bytes, "\"ccids\"") })
     }
@@ -87,10 +87,10 @@ private final class IndexLoad {
     /// µs of CPU per object.
     func fetch(client: String, user: Int? = nil) throws -> Double {
         let cpu: Double = server.process.cpuSeconds()
-        let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+        let socket = try LoadSocket(port: server.process.port, app: BenchServer.app)
         loop.add(socket)
         defer { loop.remove(socket) }
-        var found: Int = 0
+        var found = 0
         let token: String = server.tokens[user ?? writer.number]
         socket.send(initialize(token, client: client, bucket: "b", command: "i:1:::1000"))
         try loop.run(

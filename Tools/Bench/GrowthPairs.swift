@@ -23,7 +23,7 @@ private func pairs(
 ) async throws -> [Figure] {
     var costs: [[Double]] = [[], []]
     for round: Int in 0..<5 {
-        for place: Int in round % 2 == 0 ? [0, 1] : [1, 0] {
+        for place in round % 2 == 0 ? [0, 1] : [1, 0] {
             costs[place].append(try await cost(place == 0 ? count : 10 * count))
         }
     }

@@ -36,7 +36,7 @@ private func hostileFigures(cores: [Int]) throws -> [Figure] {
     Bench.printLine(
         "  the server has " + (cores.count > 1 ? "core \(cores[0]) for itself" : "the cores that all have"))
     Bench.printLine("  " + HostileRow.head)
-    for attack: HostileAttack in attacks {
+    for attack in attacks {
         if cores.count > 1 { try Cores.pin(cores) }
         let row: HostileRow = try HostileRun(attack, cores: cores).run()
         Bench.printLine("  " + row.text)
@@ -60,11 +60,11 @@ private func wantedAttacks() throws -> [HostileAttack] {
 
 /// One attack, on its own server.
 final class HostileRun {
-    static let attackVariable: String = "THICKET_BENCH_ATTACK"
-    private static let tenants: Int = 4
+    static let attackVariable = "THICKET_BENCH_ATTACK"
+    private static let tenants = 4
     /// Microseconds between two changes of one tenant.
     private static let paceMicroseconds: UInt64 = 8_000
-    private static let rounds: Int = 5
+    private static let rounds = 5
     private static let quietSeconds: Double = 2
     private static let attackSeconds: Double = 3
     /// Longest wait for the server to finish the work of a disconnected attacker.
@@ -75,7 +75,7 @@ final class HostileRun {
     /// The server that is attacked in the third windows.
     private let other: BenchServer
     private let tenants: [HostileTenant]
-    private var memoryMax: Int = 0
+    private var memoryMax = 0
 
     /// - Parameter cores: the first is for the server, the rest for the other processes; with one or none, all share
     ///   it.
@@ -163,7 +163,7 @@ final class HostileRun {
         while tenants.contains(where: { !$0.isIdle }), nanoseconds() < end {
             var polls: [pollfd] = tenants.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
             _ = poll(&polls, nfds_t(polls.count), 50)
-            for tenant: HostileTenant in tenants { try tenant.turn(sends: false) }
+            for tenant in tenants { try tenant.turn(sends: false) }
         }
     }
 
@@ -171,12 +171,12 @@ final class HostileRun {
     private func start(against target: BenchServer) throws -> pid_t {
         setenv(Self.attackVariable, "\(attack.rawValue)|\(target.process.port)|\(target.tokens[Self.tenants])", 1)
         defer { unsetenv(Self.attackVariable) }
-        var actions: posix_spawn_file_actions_t = posix_spawn_file_actions_t()
+        var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
         var words: [UnsafeMutablePointer<CChar>?] = [strdup("/proc/self/exe"), strdup("hostile"), nil]
-        defer { for word: UnsafeMutablePointer<CChar>? in words { free(word) } }
+        defer { for word in words { free(word) } }
         var process: pid_t = 0
         let result: Int32 = posix_spawn(&process, "/proc/self/exe", &actions, nil, &words, environ)
         guard result == 0 else { throw BenchError("the attacker does not start: error \(result)") }
@@ -189,7 +189,7 @@ final class HostileRun {
         signal(SIGPIPE, SIG_IGN)
         let words: [Substring] = order.split(separator: "|")
         guard words.count == 3, let attack: HostileAttack = HostileAttack(rawValue: String(words[0])),
-            let port: UInt16 = UInt16(words[1])
+            let port = UInt16(words[1])
         else { throw BenchError("an attack that is not understood: \(order)") }
         attack.run(
             port: port, token: String(words[2]), until: nanoseconds() + UInt64((attackSeconds + 5) * 1e9))
@@ -200,7 +200,7 @@ final class HostileRun {
         let begin: UInt64 = nanoseconds()
         let end: UInt64 = begin + UInt64(seconds * 1e9)
         var nextLook: UInt64 = begin
-        for tenant: HostileTenant in tenants {
+        for tenant in tenants {
             tenant.begin(at: begin + UInt64(tenant.number) * 2_000_000, pace: Self.paceMicroseconds * 1_000)
         }
         while nanoseconds() < end {
@@ -213,7 +213,7 @@ final class HostileRun {
             let due: UInt64 = tenants.map { $0.nextDue }.min() ?? now
             let wait: UInt64 = min(due > now ? due - now : 0, 50_000_000)
             _ = poll(&polls, nfds_t(polls.count), Int32((wait + 999_999) / 1_000_000))
-            for tenant: HostileTenant in tenants { try tenant.turn() }
+            for tenant in tenants { try tenant.turn() }
         }
         return tenants.flatMap { $0.measuredTimes(at: nanoseconds()) }.sorted()
     }
@@ -227,20 +227,20 @@ final class HostileRun {
     private func hits() throws -> [String: Int] {
         let page: String = try HostileTenant.metrics(port: server.process.port)
         var hits: [String: Int] = [:]
-        for line: Substring in page.split(separator: "\n") {
+        for line in page.split(separator: "\n") {
             guard let space: String.Index = line.lastIndex(of: " ") else { continue }
-            let name: String = .init(line[..<space])
+            let name = String(line[..<space])
             guard name.hasPrefix(HostileAttack.limitMetric + "{") || attack.metrics.contains(name) else { continue }
             hits[name] = Int(line[line.index(after: space)...])
         }
-        for name: String in attack.metrics where hits[name] == nil {
+        for name in attack.metrics where hits[name] == nil {
             throw BenchError("\(attack.rawValue): the server has no metric \(name)")
         }
         return hits
     }
 
     private func value(_ name: String, _ page: String) -> Int? {
-        for line: Substring in page.split(separator: "\n") where line.hasPrefix(name + " ") {
+        for line in page.split(separator: "\n") where line.hasPrefix(name + " ") {
             return Int(line.dropFirst(name.utf8.count + 1))
         }
         return nil

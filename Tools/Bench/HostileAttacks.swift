@@ -41,7 +41,7 @@ enum HostileAttack: String, CaseIterable {
         }
     }
 
-    static let limitMetric: String = "thicket_limit_hits_total"
+    static let limitMetric = "thicket_limit_hits_total"
 
     /// Prepares the attack before the quiet window.
     func prepare(port: UInt16, token: String) throws {
@@ -77,7 +77,7 @@ enum HostileAttack: String, CaseIterable {
     }
 
     /// Length of the text whose old version is edited.
-    static let lateBytes: Int = 100_000
+    static let lateBytes = 100_000
 
     // MARK: Floods
 
@@ -91,7 +91,7 @@ enum HostileAttack: String, CaseIterable {
     }
 
     private func neverRead(_ port: UInt16, _ token: String, _ end: UInt64) {
-        var swarm: HostileSwarm = .init(port: port, count: 64)
+        var swarm = HostileSwarm(port: port, count: 64)
         (swarm.reads, swarm.receiveBytes) = (false, 4_096)
         swarm.run(until: end, opened: { $0.send(Self.hello(token, "deaf-\($0.number)")) }) { socket in
             if socket.sent < 400 { socket.send("0:i:1:::1000") }
@@ -99,12 +99,12 @@ enum HostileAttack: String, CaseIterable {
     }
 
     private func floodChanges(_ port: UInt16, _ token: String, _ end: UInt64) {
-        let text: String = String(repeating: "x", count: 100)
+        let text = String(repeating: "x", count: 100)
         HostileSwarm(port: port, count: 8).run(
             until: end, opened: { $0.send(Self.hello(token, "flood-\($0.number)")) }
         ) { socket in
             for _ in 0..<200 {
-                let id: String = "\(socket.number)-\(socket.generation)-\(socket.sent)"
+                let id = "\(socket.number)-\(socket.generation)-\(socket.sent)"
                 socket.send(
                     "0:c:{\"id\":\"k\(socket.sent % 500)\",\"o\":\"M\",\"v\":{\"t\":{\"o\":\"+\",\"v\":\"\(text)\"}},"
                         + "\"ccid\":\"\(id)\"}")
@@ -149,7 +149,7 @@ enum HostileAttack: String, CaseIterable {
         var open: [HostileSocket] = []
         let bytes: [UInt8] = Array(head.utf8)
         while nanoseconds() < end {
-            let socket: HostileSocket = .init(port: port, number: open.count)
+            let socket = HostileSocket(port: port, number: open.count)
             guard socket.connectPlain() else {
                 Self.awaitRoom(open, until: end)
                 continue
@@ -168,7 +168,7 @@ enum HostileAttack: String, CaseIterable {
 
     /// Half of the connections stop in the middle of a frame of 8 MB; the others send whole ones.
     private func sendGiants(_ port: UInt16, _ token: String, _ end: UInt64) {
-        let filler: String = String(repeating: "z", count: 7_000_000)
+        let filler = String(repeating: "z", count: 7_000_000)
         let whole: [UInt8] = WebSocketWriter.frame(
             .text,
             Array("0:c:{\"id\":\"g\",\"o\":\"M\",\"v\":{\"t\":{\"o\":\"+\",\"v\":\"\(filler)\"}},\"ccid\":\"g\"}".utf8),

@@ -5,7 +5,7 @@ import ThicketProtocol
 extension HostileAttack {
     /// Creates objects and waits until they are acknowledged.
     static func fill(_ port: UInt16, _ token: String, objects: Int, bytes: Int) throws {
-        let text: String = String(repeating: "o", count: bytes)
+        let text = String(repeating: "o", count: bytes)
         try submit(port, token, count: objects, atOnce: 48) { number in
             "0:c:{\"id\":\"o\(number)\",\"o\":\"M\",\"v\":{\"t\":{\"o\":\"+\",\"v\":\"\(text)\"}},\"ccid\":\"fill-\(number)\"}"
         }
@@ -28,7 +28,7 @@ extension HostileAttack {
 
     /// A text of a number of bytes: words, not one letter, so that a fuzzy match has something to search.
     private static func words(_ bytes: Int) -> String {
-        var text: String = ""
+        var text = ""
         while text.utf8.count < bytes { text += "word\(text.utf8.count * 7_919 % 99_991) " }
         return text
     }
@@ -36,18 +36,18 @@ extension HostileAttack {
     private static func submit(
         _ port: UInt16, _ token: String, count: Int, atOnce: Int, _ change: (Int) -> String
     ) throws {
-        let socket: HostileSocket = .init(port: port, number: 0)
+        let socket = HostileSocket(port: port, number: 0)
         let scratch: UnsafeMutableRawBufferPointer = .allocate(byteCount: 1 << 18, alignment: 64)
         defer { scratch.deallocate() }
         guard socket.connect() else { throw BenchError("the server takes no connection before the attack") }
-        var acknowledged: Int = 0
+        var acknowledged = 0
         socket.listener = { bytes in
             guard bytes.starts(with: "0:c:".utf8) else { return }
             acknowledged += Self.occurrences(of: "\"ccids\"", in: bytes)
         }
         socket.send(hello(token, "prepare"))
         let end: UInt64 = nanoseconds() + 60_000_000_000
-        var next: Int = 0
+        var next = 0
         while acknowledged < count {
             while next < count, next - acknowledged < atOnce {
                 socket.send(change(next))
@@ -98,7 +98,7 @@ extension HostileAttack {
         ) { socket in
             while socket.sent - socket.answered < 32 {
                 let place: Int = socket.sent * 104_729 % (length - 10)
-                let delta: String = "=\(place)\\t-3\\t+late\\t=\(length - place - 3)"
+                let delta = "=\(place)\\t-3\\t+late\\t=\(length - place - 3)"
                 socket.send(
                     "0:c:{\"id\":\"text\",\"o\":\"M\",\"sv\":1,\"v\":{\"t\":{\"o\":\"d\",\"v\":\"\(delta)\"}},"
                         + "\"ccid\":\"late-\(socket.number)-\(socket.generation)-\(socket.sent)\"}")
@@ -117,8 +117,8 @@ extension HostileAttack {
             }
         ) { socket in
             while socket.sent - socket.answered < 8, socket.pending < 4 << 20 {
-                let id: String = "costly-\(socket.number)-\(socket.generation)-\(socket.sent)"
-                let field: String = "{\"o\":\"+\",\"v\":{\(members),\"n\":\(socket.sent)}}"
+                let id = "costly-\(socket.number)-\(socket.generation)-\(socket.sent)"
+                let field = "{\"o\":\"+\",\"v\":{\(members),\"n\":\(socket.sent)}}"
                 socket.send(
                     "0:c:{\"id\":\"big\(socket.number)\",\"o\":\"M\",\"v\":{\"f\":\(field)},\"ccid\":\"\(id)\"}")
             }

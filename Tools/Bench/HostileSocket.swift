@@ -8,15 +8,15 @@ final class HostileSocket {
     private let port: UInt16
     private(set) var descriptor: Int32 = -1
     private var waiting: [UInt8] = []
-    private var written: Int = 0
-    private var reader: WebSocketReader = WebSocketReader(role: .client, messageBytesMax: 256 << 20)
+    private var written = 0
+    private var reader = WebSocketReader(role: .client, messageBytesMax: 256 << 20)
     /// Messages read since it was opened.
-    private(set) var received: Int = 0
+    private(set) var received = 0
     /// Messages sent since it was opened; the attack may set it.
-    var sent: Int = 0
-    var answered: Int = 0
+    var sent = 0
+    var answered = 0
     /// How often it was opened.
-    private(set) var generation: Int = 0
+    private(set) var generation = 0
     /// Called with each message.
     var listener: ((UnsafeRawBufferPointer) -> Void)?
 
@@ -36,10 +36,10 @@ final class HostileSocket {
         if var receiveBytes {
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &receiveBytes, socklen_t(MemoryLayout<Int32>.size))
         }
-        var patience: timeval = .init(tv_sec: 2, tv_usec: 0)
+        var patience = timeval(tv_sec: 2, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        var address: sockaddr_in = sockaddr_in()
+        var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
@@ -139,7 +139,7 @@ final class HostileSocket {
 /// Many hostile connections, driven by one thread.
 struct HostileSwarm {
     let sockets: [HostileSocket]
-    var reads: Bool = true
+    var reads = true
     /// The kernel's buffer for unread bytes.
     var receiveBytes: Int32?
 
@@ -157,7 +157,7 @@ struct HostileSwarm {
         defer { scratch.deallocate() }
         while nanoseconds() < end {
             var polls: [pollfd] = []
-            for socket: HostileSocket in sockets {
+            for socket in sockets {
                 if !socket.isOpen {
                     guard nanoseconds() < end, socket.connect(receiveBytes: receiveBytes) else { continue }
                     opened(socket)

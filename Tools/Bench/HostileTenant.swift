@@ -6,8 +6,8 @@ final class HostileTenant {
     let number: Int
     private let socket: LoadSocket
     private let scratch: UnsafeMutableRawBufferPointer = .allocate(byteCount: 1 << 16, alignment: 64)
-    private var version: Int = 0
-    private var isWaiting: Bool = false
+    private var version = 0
+    private var isWaiting = false
     private var due: UInt64 = 0
     private var pace: UInt64 = 0
     /// The time from which the change in flight counts; 0: from when it is sent.
@@ -69,19 +69,19 @@ final class HostileTenant {
 
     /// The server's page of metrics.
     static func metrics(port: UInt16) throws -> String {
-        let socket: HostileSocket = .init(port: port, number: 0)
+        let socket = HostileSocket(port: port, number: 0)
         guard socket.connectPlain() else { throw BenchError("no metrics: connection refused") }
         let request: [UInt8] = Array("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".utf8)
         _ = Glibc.send(socket.descriptor, request, request.count, Int32(MSG_NOSIGNAL))
         var answer: [UInt8] = []
-        var chunk: [UInt8] = .init(repeating: 0, count: 1 << 16)
+        var chunk = [UInt8](repeating: 0, count: 1 << 16)
         while true {
             let count: Int = recv(socket.descriptor, &chunk, chunk.count, 0)
             if count > 0 {
                 answer += chunk[..<count]
                 continue
             }
-            let page: String = .init(decoding: answer, as: UTF8.self)
+            let page = String(decoding: answer, as: UTF8.self)
             guard count == 0, page.hasPrefix("HTTP/1.1 200"), page.contains("\nthicket_connections ") else {
                 throw BenchError("no metrics: \(answer.count) bytes, errno \(count < 0 ? errno : 0)")
             }

@@ -15,8 +15,8 @@ func jsonSpeed() throws -> [Figure] {
         try verify(text)
         var samples: [String: [Double]] = [:]
         for _ in 0..<5 {
-            for (key, value): (String, Double) in try ownRates(text) { samples[key, default: []].append(value) }
-            for (key, value): (String, Double) in try foreign?.rates(text) ?? [:] {
+            for (key, value) in try ownRates(text) { samples[key, default: []].append(value) }
+            for (key, value) in try foreign?.rates(text) ?? [:] {
                 samples[key, default: []].append(value)
             }
         }
@@ -26,10 +26,10 @@ func jsonSpeed() throws -> [Figure] {
 
 /// Checks each timed function once by its result, since one that does nothing would be quick.
 private func verify(_ text: [UInt8]) throws {
-    var writer: JSONWriter = .init(reservingBytes: text.count)
+    var writer = JSONWriter(reservingBytes: text.count)
     writer.write(try JSONDocument(parsing: text).root)
     guard writer.bytes == text else { throw BenchError("a text that was read and written is another") }
-    let tree: JSONValue = try JSONValue(parsing: text)
+    let tree = try JSONValue(parsing: text)
     guard try JSONValue(parsing: tree.serialized()) == tree else { throw BenchError("a tree came back as another") }
     let other: Any = try JSONSerialization.jsonObject(with: Data(text))
     guard try JSONSerialization.data(withJSONObject: other).count > text.count / 2 else {
@@ -39,11 +39,11 @@ private func verify(_ text: [UInt8]) throws {
 
 /// MB per second of each function, by name. A failure inside ends the scenario.
 private func ownRates(_ text: [UInt8]) throws -> [String: Double] {
-    let data: Data = .init(text)
+    let data = Data(text)
     return [
         "read": try rate(text) { try JSONDocument(parsing: text).root.kind == .null ? 0 : 1 },
         "round": try rate(text) {
-            var writer: JSONWriter = .init(reservingBytes: text.count)
+            var writer = JSONWriter(reservingBytes: text.count)
             writer.write(try JSONDocument(parsing: text).root)
             return writer.bytes.count
         },
@@ -97,10 +97,10 @@ private let changeText: String =
 /// Typical objects, in a list.
 private func list(bytes: Int) -> [UInt8] {
     var text: [UInt8] = [UInt8(ascii: "[")]
-    var number: Int = 0
+    var number = 0
     while text.count < bytes {
         if number > 0 { text.append(UInt8(ascii: ",")) }
-        let words: String = String(repeating: "words and more ", count: 1 + number % 24)
+        let words = String(repeating: "words and more ", count: 1 + number % 24)
         text += Array(
             "{\"id\":\(number),\"title\":\"Note number \(number)\",\"text\":\"\(words)\\n\",\"done\":\(number % 2 == 0),\"tags\":[\"a\",\"b\"],\"at\":1700000\(number % 1000).5}"
                 .utf8)
@@ -114,8 +114,8 @@ private func list(bytes: Int) -> [UInt8] {
 ///
 /// - Parameter body: returns a value from its result, never 0, so that the compiler cannot remove it.
 private func rate(_ text: [UInt8], _ body: () throws -> Int) throws -> Double {
-    var count: Int = 0
-    var made: Int = 0
+    var count = 0
+    var made = 0
     let start: UInt64 = cpuNanoseconds()
     var now: UInt64 = start
     let batch: Int = max(1, 50_000 / text.count)
@@ -130,7 +130,7 @@ private func rate(_ text: [UInt8], _ body: () throws -> Int) throws -> Double {
 
 /// CPU time of this thread.
 func cpuNanoseconds() -> UInt64 {
-    var time: timespec = timespec()
+    var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
     return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }
@@ -138,7 +138,7 @@ func cpuNanoseconds() -> UInt64 {
 /// A small C++ program around two libraries, compiled when the scenario runs: it reads a text from a file and prints a
 /// rate for each.
 private struct ForeignJSON {
-    static let missing: String = "apt-get install g++ libsimdjson-dev rapidjson-dev (./dev setup --tests)"
+    static let missing = "apt-get install g++ libsimdjson-dev rapidjson-dev (./dev setup --tests)"
 
     private let folder: TemporaryFolder
 
@@ -159,7 +159,7 @@ private struct ForeignJSON {
         try Data(text).write(to: URL(fileURLWithPath: folder.path + "/text"))
         let output: String = try shell("'\(folder.path)/json' '\(folder.path)/text'")
         var rates: [String: Double] = [:]
-        for line: Substring in output.split(separator: "\n") {
+        for line in output.split(separator: "\n") {
             let words: [Substring] = line.split(separator: " ")
             if words.count == 2, let value: Double = Double(words[1]) { rates[String(words[0])] = value }
         }
@@ -202,7 +202,7 @@ private struct ForeignJSON {
 func shell(_ command: String) throws -> String {
     guard let pipe: UnsafeMutablePointer<FILE> = popen(command, "r") else { throw BenchError("cannot run a shell") }
     var text: [UInt8] = []
-    var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+    var chunk = [UInt8](repeating: 0, count: 4_096)
     while case let count = fread(&chunk, 1, chunk.count, pipe), count > 0 { text += chunk[0..<count] }
     guard pclose(pipe) == 0 else { throw BenchError("this command failed: \(command)") }
     return String(decoding: text, as: UTF8.self)

@@ -17,7 +17,7 @@ private enum LargeChange: String, CaseIterable {
     case typing = "a word in a text of 900 kB"
     case tooLarge = "text of 7 MB, refused"
 
-    private static let words: String = String(repeating: "lorem ipsum ", count: 75_000)
+    private static let words = String(repeating: "lorem ipsum ", count: 75_000)
     private static let tree: String = (0..<60_000).map { "\"m\($0)\":[\($0)]" }.joined(separator: ",")
 
     /// The object before the change; nil: none.
@@ -43,13 +43,13 @@ private enum LargeChange: String, CaseIterable {
     }
 
     func measure(rounds: Int) throws -> [Figure] {
-        let shard: LargeShard = try LargeShard()
-        if let before: String { _ = try shard.decide("first", "{\"id\":\"x\",\"o\":\"M\",\"v\":\(before)") }
+        let shard = try LargeShard()
+        if let before { _ = try shard.decide("first", "{\"id\":\"x\",\"o\":\"M\",\"v\":\(before)") }
         var times: [LargeShard.Times] = []
         for round: Int in 0..<rounds {
             let key: String = before == nil ? "x\(round)" : "x"
             let source: String = before == nil || self == .membersAgain ? "" : ",\"sv\":\(round + 1)"
-            let text: String = "{\"id\":\"\(key)\",\"o\":\"M\"\(source),\"v\":\(change(round))"
+            let text = "{\"id\":\"\(key)\",\"o\":\"M\"\(source),\"v\":\(change(round))"
             times.append(try shard.decide("round-\(round)", text, mayFail: self == .tooLarge))
         }
         return [

@@ -7,13 +7,13 @@ import ThicketProtocol
 /// One client connection of the load generator: non-blocking after its handshake, with its own reader.
 final class LoadSocket {
     let descriptor: Int32
-    private var reader: WebSocketReader = WebSocketReader(role: .client, messageBytesMax: 256 << 20)
+    private var reader = WebSocketReader(role: .client, messageBytesMax: 256 << 20)
     private var waiting: [UInt8] = []
     /// For the scenario: when the outstanding request was sent, and its counts.
     var sentAt: UInt64 = 0
-    var number: Int = 0
-    var received: Int = 0
-    private(set) var bytesReceived: Int = 0
+    var number = 0
+    var received = 0
+    private(set) var bytesReceived = 0
 
     /// Connects and shakes hands, blocking.
     init(port: UInt16, app: String) throws {
@@ -37,7 +37,7 @@ final class LoadSocket {
     static func connection(port: UInt16) throws -> Int32 {
         let descriptor: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { throw BenchError("socket: errno \(errno)") }
-        var address: sockaddr_in = sockaddr_in()
+        var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = inet_addr("127.0.0.1")
@@ -76,7 +76,7 @@ final class LoadSocket {
             if count == 0 { return false }
             if count < 0 { return errno == EAGAIN || errno == EINTR }
             bytesReceived += count
-            var input: UnsafeMutableRawBufferPointer = .init(rebasing: scratch[0..<count])
+            var input = UnsafeMutableRawBufferPointer(rebasing: scratch[0..<count])
             while let event: WebSocketEvent = try reader.next(&input) {
                 switch event {
                 case .text(let bytes): receive(bytes)
@@ -105,7 +105,7 @@ final class LoadLoop {
     }
 
     func add(_ socket: LoadSocket) {
-        var event: epoll_event = epoll_event()
+        var event = epoll_event()
         event.events = EPOLLIN.rawValue
         event.data.fd = socket.descriptor
         epoll_ctl(poll, EPOLL_CTL_ADD, socket.descriptor, &event)
@@ -124,7 +124,7 @@ final class LoadLoop {
     func run(
         patience: Double = 30, until isDone: () -> Bool, receive: (LoadSocket, UnsafeRawBufferPointer) -> Void
     ) throws {
-        var events: [epoll_event] = .init(repeating: epoll_event(), count: 512)
+        var events = [epoll_event](repeating: epoll_event(), count: 512)
         while !isDone() {
             let count: Int32 = epoll_wait(poll, &events, 512, Int32(patience * 1_000))
             if count < 0, errno == EINTR { continue }
@@ -151,7 +151,7 @@ struct BenchMissing: Error, CustomStringConvertible {
 
 /// Nanoseconds of the monotonic clock.
 func nanoseconds() -> UInt64 {
-    var time: timespec = timespec()
+    var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
 }

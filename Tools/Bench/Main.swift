@@ -112,7 +112,7 @@ struct Bench {
     private static func run(_ scenarios: [Scenario]) -> Int32 {
         let patience: Double = getenv("THICKET_BENCH_PATIENCE").flatMap { Double(String(cString: $0)) } ?? 1
         var (failed, givenUp, notMeasured): ([String], [String], [String]) = ([], [], [])
-        for scenario: Scenario in scenarios {
+        for scenario in scenarios {
             switch Watchdog.run(scenario.name, minutes: scenario.minutes * patience) {
             case .done: break
             case .notMeasured: notMeasured.append(scenario.name)
@@ -131,7 +131,7 @@ struct Bench {
     /// The body of a scenario's process.
     private static func runHere(_ scenarios: [Scenario]) async -> Int32 {
         Watchdog.endWithParent()
-        for scenario: Scenario in scenarios {
+        for scenario in scenarios {
             let start: UInt64 = nanoseconds()
             do {
                 let figures: [Figure] = try await scenario.run()
@@ -189,8 +189,8 @@ struct Bench {
 
     static func printResult(_ name: String, _ figures: [Figure], seconds: Double) {
         printLine("\n\(name), \(Int(seconds.rounded())) s")
-        for figure: Figure in figures { printLine(figure.line) }
-        let result: JSONObject = .init([
+        for figure in figures { printLine(figure.line) }
+        let result = JSONObject([
             (key: "scenario", value: .string(name)),
             (key: "seconds", value: JSONNumber(seconds).map { .number($0) } ?? .null),
             (key: "figures", value: .array(figures.map(\.json))),
@@ -207,7 +207,7 @@ struct Bench {
         if value < 0 { return "-" + rounded(-value) }
         if abs(value) >= 100 { return "\(Int(value.rounded()))" }
         let scaled: Int = Int((value * 1_000).rounded())
-        let decimals: String = String(scaled % 1_000)
+        let decimals = String(scaled % 1_000)
         return "\(scaled / 1_000)." + String(repeating: "0", count: 3 - decimals.count) + decimals
     }
 
@@ -228,7 +228,7 @@ struct Bench {
 
     /// Ten thousand connections need as many descriptors, here and in the server.
     static func raiseDescriptorLimit() {
-        var limit: rlimit = rlimit()
+        var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
         limit.rlim_cur = limit.rlim_max
         setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)

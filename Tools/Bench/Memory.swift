@@ -8,11 +8,11 @@ import ThicketServer
 /// their objects; the others read their indexes and send a ccid that was archived long ago. All users of the small
 /// store are connected at once, and as many of the large one, group after group.
 func memory() throws -> [Figure] {
-    let small: MemoryLoad = try MemoryLoad(users: MemoryLoad.usersAtOnce)
+    let small = try MemoryLoad(users: MemoryLoad.usersAtOnce)
     progress("memory: the small store is filled")
-    let large: MemoryLoad = try MemoryLoad(users: 10 * MemoryLoad.usersAtOnce)
+    let large = try MemoryLoad(users: 10 * MemoryLoad.usersAtOnce)
     progress("memory: the large store is filled")
-    let rounds: Int = 3
+    let rounds = 3
     for round: Int in 1...rounds {
         try small.round()
         try large.round()
@@ -53,10 +53,10 @@ private struct BoundedCache {
 
 /// One server with a bucket for each of its users.
 private final class MemoryLoad {
-    static let usersAtOnce: Int = 24
+    static let usersAtOnce = 24
     /// Enough that maintenance makes segments of a bucket and archives its ccids.
-    private static let objectsEach: Int = 5_000
-    private static let inFlight: Int = 100
+    private static let objectsEach = 5_000
+    private static let inFlight = 100
     /// MiB for memory outside of caches: one group of changes, answers in flight, the ends of heaps that the C library
     /// keeps, and holes between blocks in use (`docs/OPERATIONS.md`).
     private static let slack: Double = 24
@@ -69,13 +69,13 @@ private final class MemoryLoad {
     private let users: Int
     private let server: BenchServer
     /// The version of each object of the users that change theirs.
-    private var version: Int = 1
+    private var version = 1
 
     init(users: Int) throws {
         self.users = users
         objects = users * Self.objectsEach
         server = try BenchServer(users: users, settings: BoundedCache.settings, starts: false)
-        let fill: OfflineFill = try OfflineFill(server)
+        let fill = try OfflineFill(server)
         for user: Int in 0..<users {
             let bucket: BucketID = try OfflineFill.bucket("b", user: user)
             for object: Int in 0..<Self.objectsEach { try fill.add("o\(object)", version: 0, to: bucket) }
@@ -90,13 +90,13 @@ private final class MemoryLoad {
         started.append(resident())
         var most: Double = 0
         var full: [String: Double] = [:]
-        for first: Int in stride(from: 0, to: users, by: Self.usersAtOnce) {
+        for first in stride(from: 0, to: users, by: Self.usersAtOnce) {
             try turn(first..<first + Self.usersAtOnce)
             most = max(most, resident())
             try look(&full)
         }
         self.most.append(most)
-        for (gauge, mebibytes): (String, Double) in full { fullest[gauge, default: []].append(mebibytes) }
+        for (gauge, mebibytes) in full { fullest[gauge, default: []].append(mebibytes) }
         version += 1
     }
 
@@ -115,7 +115,7 @@ private final class MemoryLoad {
     private func resident() -> Double { Double(server.process.memoryBytes()) / 1_048_576 }
 
     private func turn(_ users: Range<Int>) throws {
-        let loop: LoadLoop = LoadLoop()
+        let loop = LoadLoop()
         let sockets: [LoadSocket] = try connect(users, to: server, on: loop)
         let writers: [LoadSocket] = sockets.filter { $0.number % 2 == 0 }
         try changeAll(writers, on: loop, each: Self.objectsEach, inFlight: Self.inFlight) { _, number in
@@ -128,9 +128,9 @@ private final class MemoryLoad {
 
     /// Reads all pages but the last, so that the index scans stay open.
     private func readIndexes(_ sockets: [LoadSocket], _ loop: LoadLoop) throws {
-        let page: Int = 1_000
+        let page = 1_000
         let pages: Int = Self.objectsEach / page - 1
-        for socket: LoadSocket in sockets { socket.send("0:i:1:::\(page)") }
+        for socket in sockets { socket.send("0:i:1:::\(page)") }
         var answers: [Int: Int] = [:]
         try loop.run(
             until: { sockets.allSatisfy { answers[$0.number] == pages } },
@@ -143,11 +143,11 @@ private final class MemoryLoad {
 
     /// Sends a change of the filling again: the server has to look up its ccid.
     private func sendArchived(_ sockets: [LoadSocket], _ loop: LoadLoop) throws {
-        for socket: LoadSocket in sockets {
-            let ccid: String = "fill-\(socket.number * Self.objectsEach)"
+        for socket in sockets {
+            let ccid = "fill-\(socket.number * Self.objectsEach)"
             socket.send(change(of: "o0", ccid: ccid, number: 0, version: 1))
         }
-        var known: Int = 0
+        var known = 0
         try loop.run(
             until: { known == sockets.count },
             receive: { _, bytes in
@@ -158,8 +158,8 @@ private final class MemoryLoad {
     /// Records the fullness of each cache, by its gauge.
     private func look(_ full: inout [String: Double]) throws {
         let page: String = try HostileTenant.metrics(port: server.process.port)
-        for cache: BoundedCache in BoundedCache.all {
-            let name: String = "thicket_cache_bytes{cache=\"\(cache.gauge)\"} "
+        for cache in BoundedCache.all {
+            let name = "thicket_cache_bytes{cache=\"\(cache.gauge)\"} "
             guard let line: Substring = page.split(separator: "\n").first(where: { $0.hasPrefix(name) }),
                 let bytes: Double = Double(line.dropFirst(name.utf8.count))
             else { throw BenchError("the server has no gauge \(name)") }

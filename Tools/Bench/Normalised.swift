@@ -17,11 +17,11 @@ func schemas() throws -> [Figure] {
 }
 
 private func beside(_ what: String, _ shape: StoreWork.Shape, groups: Int, goal: Double) throws -> [Figure] {
-    let own: SchemaSide = try .init(shape, isNormalised: false)
-    let other: SchemaSide = try .init(shape, isNormalised: true)
+    let own = try SchemaSide(shape, isNormalised: false)
+    let other = try SchemaSide(shape, isNormalised: true)
     progress("schema: \(what): both filled")
     for round: Int in 0..<5 {
-        for side: SchemaSide in round % 2 == 0 ? [own, other] : [other, own] { try side.round(groups) }
+        for side in round % 2 == 0 ? [own, other] : [other, own] { try side.round(groups) }
         progress("schema: \(what): round \(round + 1) of 5")
     }
     return [
@@ -35,7 +35,7 @@ private func beside(_ what: String, _ shape: StoreWork.Shape, groups: Int, goal:
 
 /// One of the two sides, with its file.
 private final class SchemaSide {
-    private static let group: Int = 100
+    private static let group = 100
 
     private let folder: TemporaryFolder
     private let path: String
@@ -53,17 +53,17 @@ private final class SchemaSide {
         if isNormalised {
             (writer, normalised) = (nil, try NormalisedLoop(path, body: work.body))
         } else {
-            let store: SQLiteStore = try .init(path: path, settings: StoreSettings(ServerLimits()))
+            let store = try SQLiteStore(path: path, settings: StoreSettings(ServerLimits()))
             (writer, normalised) = (try store.makeWriter(), nil)
         }
-        for batch: WriteBatch in try work.filling() { try commit(batch) }
+        for batch in try work.filling() { try commit(batch) }
         try checkpoint()
     }
 
     func round(_ groups: Int) throws {
         let batches: [WriteBatch] = try (0..<groups).map { _ in try work.group(Self.group) }
         let start: UInt64 = nanoseconds()
-        for batch: WriteBatch in batches { try commit(batch) }
+        for batch in batches { try commit(batch) }
         try checkpoint()
         rates.append(Double(groups * Self.group) / (Double(nanoseconds() - start) / 1e9))
         written += groups * Self.group
@@ -125,7 +125,7 @@ private struct NormalisedLoop {
 
     func commit(_ batch: WriteBatch) throws {
         try database.begin(.immediate)
-        for row: ChangeRecord in batch.changes {
+        for row in batch.changes {
             // 16 bytes, as the store packs a ccid of 32 hex digits, and as random as those.
             let packed: [UInt8] = withUnsafeBytes(of: UInt64(row.gid) &* 0x9E37_79B9_7F4A_7C15) {
                 Array($0) + Array($0)
@@ -136,11 +136,11 @@ private struct NormalisedLoop {
             try ccid.bind(1, row.bucket).bind(2, packed).bind(3, row.gid).run()
             try version.bind(1, row.bucket).bind(2, row.key.text).bind(3, row.endVersion).bind(4, row.gid).run()
         }
-        for write: WriteBatch.EntityWrite in batch.entities {
+        for write in batch.entities {
             try entity.bind(1, write.bucket).bind(2, write.record.key.text).bind(3, write.record.version)
                 .bind(4, body).run()
         }
-        for write: BucketRecord in batch.buckets {
+        for write in batch.buckets {
             try bucket.bind(1, write.row).bind(2, write.id.app.text).bind(3, write.id.user.text)
                 .bind(4, write.id.name.text).bind(5, write.head).run()
         }

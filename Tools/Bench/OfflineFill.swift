@@ -6,13 +6,13 @@ import ThicketServer
 /// maintenance that would have happened by then. The server finds what it would have written itself, many times sooner
 /// than over sockets.
 final class OfflineFill {
-    private static let groupChanges: Int = 1_000
+    private static let groupChanges = 1_000
 
     private let store: SQLiteStore
     private let core: ShardCore
     private let client: ClientID
-    private var waiting: Int = 0
-    private var count: Int = 0
+    private var waiting = 0
+    private var count = 0
 
     init(_ server: BenchServer) throws {
         store = try SQLiteStore(path: server.process.folder + "/thicket.db")
@@ -28,7 +28,7 @@ final class OfflineFill {
 
     /// Makes the change of `change(of:ccid:number:version:)`, without a socket.
     func add(_ key: String, version: Int, to bucket: BucketID) throws {
-        let request: ChangeRequest = .init(
+        let request = ChangeRequest(
             key: key, ccid: "fill-\(count)", operation: .modify, sv: version == 0 ? nil : Version(version),
             diff: .bytes(Array(diffText(number: count, version: version).utf8)))
         _ = core.receive(

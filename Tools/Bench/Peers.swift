@@ -6,8 +6,8 @@ import ThicketProtocol
 /// The generator is not part of this repository: `THICKET_PEERS` names its folder (default `../shared/bench/peers`). It
 /// restarts each server for each measure; ours gets a copy of a prepared folder with one app and a token per user.
 struct Peers {
-    private static let port: Int = 7_800
-    private static let users: Int = 3_400
+    private static let port = 7_800
+    private static let users = 3_400
     private static let others: [String] = ["redis", "nats"]
 
     private let folder: String
@@ -43,7 +43,7 @@ struct Peers {
         let server: BenchServer = try BenchServer(
             tokens: (0..<Self.users).map { "tok-" + Self.padded($0) }, starts: false)
         let start: String = try startScript(server)
-        var results: PeerResults = .init()
+        var results = PeerResults()
         try drive(start, "\(rounds) 'floor-sync thicket \(Self.others.joined(separator: " "))'", into: &results)
         if getenv("BIG").map({ String(cString: $0) }) != "0" {
             try drive(start, "1 thicket", big: true, into: &results)
@@ -54,7 +54,7 @@ struct Peers {
 
     /// `%05d`, as the generator fills it in.
     private static func padded(_ number: Int) -> String {
-        let digits: String = String(number)
+        let digits = String(number)
         return String(repeating: "0", count: 5 - digits.count) + digits
     }
 
@@ -84,7 +84,7 @@ struct Peers {
             "BIG=\(big ? "1" : "") THICKET_PORT=\(Self.port) THICKET_CMD='\(start)' "
             + "THICKET_ARGS='-a \(BenchServer.app) -t tok-%05d' bash '\(folder)/run_peers.sh' \(words)"
         guard let pipe: UnsafeMutablePointer<FILE> = popen(command, "r") else { throw BenchError("cannot run bash") }
-        var line: [CChar] = .init(repeating: 0, count: 1 << 16)
+        var line = [CChar](repeating: 0, count: 1 << 16)
         while fgets(&line, Int32(line.count), pipe) != nil {
             let text: String = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
             guard text.hasPrefix("{"), case .object(let result)? = try? JSONValue(parsing: Array(text.utf8)) else {
@@ -101,9 +101,9 @@ struct Peers {
 
 /// The figures of all servers and rounds.
 struct PeerResults {
-    private static let ours: String = "thicket"
-    private static let floor: String = "floor-fdatasync"
-    private static let redis: String = "redis-fsync-always"
+    private static let ours = "thicket"
+    private static let floor = "floor-fdatasync"
+    private static let redis = "redis-fsync-always"
 
     /// One column of the table.
     private struct Measure {
@@ -160,11 +160,11 @@ struct PeerResults {
     /// One line per measure, one column per server: median (lowest–highest).
     func printTable() {
         var peers: [String] = []
-        for result: JSONObject in results where !peers.contains(text(result, "peer")) {
+        for result in results where !peers.contains(text(result, "peer")) {
             peers.append(text(result, "peer"))
         }
         Bench.printLine("\n" + Bench.padded("", 24) + peers.map { Bench.padded($0, 26, left: true) }.joined())
-        for measure: Measure in Self.measures {
+        for measure in Self.measures {
             let cells: [String] = peers.map { peer in
                 let values: [Double] = samples(peer, measure).sorted()
                 guard let low: Double = values.first, let high: Double = values.last else {
@@ -186,7 +186,7 @@ struct PeerResults {
         // A goal whose peer is missing has no bound, and is not met.
         func bound(_ place: Int, redis share: Double, floor: Double? = nil) -> Figure.Goal {
             let redis: Double = share * middle(Self.redis, place)
-            guard let floor: Double else { return .atMost(redis) }
+            guard let floor else { return .atMost(redis) }
             let bare: Double = floor * middle(Self.floor, place)
             return .atMost(redis.isFinite && bare.isFinite ? max(redis, bare) : .nan)
         }

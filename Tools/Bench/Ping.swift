@@ -4,22 +4,22 @@ import ThicketProtocol
 /// One user, one change outstanding: the time from an edit to its acknowledgement beside the time of a disk sync,
 /// alternating.
 func ping(rounds: Int = 10, changes: Int = 100) throws -> [Figure] {
-    let server: BenchServer = try BenchServer(users: 1)
-    let loop: LoadLoop = LoadLoop()
-    let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+    let server = try BenchServer(users: 1)
+    let loop = LoadLoop()
+    let socket = try LoadSocket(port: server.process.port, app: BenchServer.app)
     loop.add(socket)
     try authorize([socket], on: loop, server: server, bucket: "b")
     var acks: [Double] = []
     var tails: [Double] = []
     var syncs: [Double] = []
     var ratios: [Double] = []
-    var version: Int = 0
+    var version = 0
     for _ in 0..<rounds {
         var times: [Double] = []
         for _ in 0..<changes {
             let start: UInt64 = nanoseconds()
             socket.send(change(of: "k", ccid: "c-\(version)", number: version, version: version))
-            var isAnswered: Bool = false
+            var isAnswered = false
             try loop.run(until: { isAnswered }, receive: { _, _ in isAnswered = true })
             times.append(Double(nanoseconds() - start) / 1e6)
             version += 1

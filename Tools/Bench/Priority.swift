@@ -14,7 +14,7 @@ enum Priority {
 
     /// The same for the first thread of another process, or for the calling thread (0).
     @discardableResult static func lower(_ process: pid_t) -> Bool {
-        var none: sched_param = .init()
+        var none = sched_param()
         return sched_setscheduler(process, idlePolicy, &none) == 0
     }
 
@@ -23,8 +23,8 @@ enum Priority {
     /// If another program keeps the core busy, too, a thread with only idle time can stop for minutes while it gives up
     /// its entry of `/proc`; a process that waits for it loops in the kernel for as long, and no signal ends that.
     static func raise(_ process: pid_t) {
-        var none: sched_param = .init()
-        for thread: pid_t in Watchdog.numbers(in: "/proc/\(process)/task") {
+        var none = sched_param()
+        for thread in Watchdog.numbers(in: "/proc/\(process)/task") {
             sched_setscheduler(thread, SCHED_OTHER, &none)
         }
     }

@@ -10,20 +10,20 @@ import ThicketServer
 /// Index pages are of any bucket in its present state. Catch-ups are of the half that is not written, so that each is
 /// of the same 100 changes; their rows are among those that are written.
 func readsBeside() throws -> [Figure] {
-    let folder: TemporaryFolder = try .init()
-    let store: SQLiteStore = try .init(path: folder.path + "/thicket.db", settings: StoreSettings(ServerLimits()))
-    var work: StoreWork = try .init(
+    let folder = try TemporaryFolder()
+    let store = try SQLiteStore(path: folder.path + "/thicket.db", settings: StoreSettings(ServerLimits()))
+    var work = try StoreWork(
         StoreWork.Shape(buckets: 200, objects: 1_000, diffBytes: 180, bodyBytes: 200), seed: 1)
     let writer: any StoreWriter = try store.makeWriter()
-    for batch: WriteBatch in try work.filling() { try writer.commit(batch) }
+    for batch in try work.filling() { try writer.commit(batch) }
     // The newest changes of each bucket in a server's order: spread among those of the others.
     for _ in 0..<400 { try writer.commit(try work.group(100)) }
     let heads: [GlobalID] = work.heads
-    let reader: Reading = try .init(store, ids: work.ids)
+    let reader = try Reading(store, ids: work.ids)
     try reader.findCatchUps(heads)
-    let background: Writing = .init(writer, work)
+    let background = Writing(writer, work)
     progress("reads: store filled")
-    var samples: Samples = .init()
+    var samples = Samples()
     for round: Int in 0..<7 {
         samples.writes.append(try background.during { usleep(500_000) })
         samples.pages.append(try reader.pages(seconds: 0.5))
@@ -75,7 +75,7 @@ private final class Reading: @unchecked Sendable {
     private let reader: any StoreReader
     private let ids: [BucketID]
     private var ranges: [(bucket: BucketRow, after: GlobalID, upTo: GlobalID)] = []
-    private var turn: Int = 0
+    private var turn = 0
     private var outcome: Result<Double, any Error> = .success(.nan)
 
     init(_ store: SQLiteStore, ids: [BucketID]) throws {
@@ -85,8 +85,8 @@ private final class Reading: @unchecked Sendable {
 
     /// The newest 100 changes of each bucket of the upper half.
     func findCatchUps(_ heads: [GlobalID]) throws {
-        for (place, head): (Int, GlobalID) in heads.enumerated().dropFirst(heads.count / 2) {
-            let bucket: BucketRow = BucketRow(place + 1)
+        for (place, head) in heads.enumerated().dropFirst(heads.count / 2) {
+            let bucket = BucketRow(place + 1)
             var after: GlobalID = head
             for _ in 0..<100 { after = try reader.change(after)?.previousOfBucket ?? 0 }
             ranges.append((bucket, after, head))
@@ -111,7 +111,7 @@ private final class Reading: @unchecked Sendable {
             let range = ranges[turn % ranges.count]
             let page: ChangePage? = try reader.changes(
                 in: range.bucket, after: range.after, upTo: range.upTo, limit: 100, byteLimit: .max)
-            guard let page: ChangePage, page.changes.count == 100 else {
+            guard let page, page.changes.count == 100 else {
                 throw BenchError("a catch-up has \(page?.changes.count ?? 0) changes of 100")
             }
             return page.changes.count
@@ -129,7 +129,7 @@ private final class Reading: @unchecked Sendable {
 
     private func loop(_ seconds: Double, _ body: () throws -> Int) throws -> Double {
         let start: UInt64 = nanoseconds()
-        var count: Int = 0
+        var count = 0
         while nanoseconds() - start < UInt64(seconds * 1e9) {
             // A stride that reaches every bucket, so that no index scan is found in a cache.
             turn += 77
@@ -145,8 +145,8 @@ private final class Writing: @unchecked Sendable {
     private let writer: any StoreWriter
     private var work: StoreWork
     private var failure: (any Error)?
-    private let written: Atomic<Int> = .init(0)
-    private let isWanted: Atomic<Bool> = .init(false)
+    private let written = Atomic<Int>(0)
+    private let isWanted = Atomic<Bool>(false)
 
     init(_ writer: any StoreWriter, _ work: StoreWork) { (self.writer, self.work) = (writer, work) }
 

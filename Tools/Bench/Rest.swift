@@ -7,8 +7,8 @@ import ThicketProtocol
 ///
 /// Alternating with them, `/health/live`: a request that needs only the network loop.
 func dataAPI(users: Int = 16, rounds: Int = 7, seconds: Double = 1) throws -> [Figure] {
-    let server: BenchServer = try BenchServer(users: users)
-    let load: RESTLoad = try RESTLoad(server, count: users)
+    let server = try BenchServer(users: users)
+    let load = try RESTLoad(server, count: users)
     for object: Int in 0..<100 {
         _ = try load.run(requests: users) { socket, _ in
             load.post(socket, "o\(object)", "{\"n\":\(object),\"text\":\"\(String(repeating: "x", count: 280))\"}")
@@ -24,10 +24,10 @@ func dataAPI(users: Int = 16, rounds: Int = 7, seconds: Double = 1) throws -> [F
         },
     ]
     for round: Int in 1...rounds {
-        for kind: RESTLoad.Kind in kinds {
+        for kind in kinds {
             let cpu: Double = server.process.cpuSeconds()
             kind.runs.append(try load.run(seconds: seconds, kind.make))
-            let count: Double = Double(kind.runs.last?.requests ?? 1)
+            let count = Double(kind.runs.last?.requests ?? 1)
             kind.costs.append((server.process.cpuSeconds() - cpu) / count * 1e6)
         }
         progress("rest: round \(round) of \(rounds)")
@@ -69,14 +69,14 @@ private final class RESTLoad {
 
     private let poll: Int32 = epoll_create1(0)
     private let sockets: [RESTSocket]
-    private var count: Int = 0
+    private var count = 0
 
     init(_ server: BenchServer, count: Int) throws {
         sockets = try (0..<count).map {
             try RESTSocket(port: server.process.port, token: server.tokens[$0])
         }
-        for (place, socket): (Int, RESTSocket) in sockets.enumerated() {
-            var event: epoll_event = epoll_event()
+        for (place, socket) in sockets.enumerated() {
+            var event = epoll_event()
             event.events = EPOLLIN.rawValue
             event.data.u32 = UInt32(place)
             epoll_ctl(poll, EPOLL_CTL_ADD, socket.descriptor, &event)
@@ -109,13 +109,13 @@ private final class RESTLoad {
             count += 1
             try socket.send(make(socket, count))
         }
-        for socket: RESTSocket in sockets.prefix(most) { try next(socket) }
-        var events: [epoll_event] = .init(repeating: epoll_event(), count: 64)
+        for socket in sockets.prefix(most) { try next(socket) }
+        var events = [epoll_event](repeating: epoll_event(), count: 64)
         while answered < sent {
             let ready: Int32 = epoll_wait(poll, &events, 64, 30_000)
             if ready < 0, errno == EINTR { continue }
             guard ready > 0 else { throw BenchError("nothing was answered for 30 s") }
-            for event: epoll_event in events.prefix(Int(ready)) {
+            for event in events.prefix(Int(ready)) {
                 let socket: RESTSocket = sockets[Int(event.data.u32)]
                 guard try socket.receive() else { continue }
                 answered += 1
@@ -136,7 +136,7 @@ private final class RESTSocket {
     private var answer: [UInt8] = []
     /// Bytes of the current answer, once its head has arrived.
     private var length: Int?
-    private var chunk: [UInt8] = .init(repeating: 0, count: 256 << 10)
+    private var chunk = [UInt8](repeating: 0, count: 256 << 10)
 
     init(port: UInt16, token: String) throws {
         self.token = token
@@ -158,7 +158,7 @@ private final class RESTSocket {
         guard got > 0 else { throw BenchError("the server closed a connection") }
         answer += chunk[..<got]
         if length == nil { length = try wholeLength() }
-        guard let length: Int, answer.count >= length else { return false }
+        guard let length, answer.count >= length else { return false }
         answer.removeAll(keepingCapacity: true)
         self.length = nil
         return true
@@ -170,7 +170,7 @@ private final class RESTSocket {
         guard let end: Int = answer.indices.dropLast(3).first(where: { answer[$0..<$0 + 4].elementsEqual(mark) }) else {
             return nil
         }
-        let head: String = .init(decoding: answer[..<end], as: UTF8.self)
+        let head = String(decoding: answer[..<end], as: UTF8.self)
         guard head.hasPrefix("HTTP/1.1 200") else { throw BenchError("not answered with 200: \(head)") }
         let lines: [Substring] = head.split(separator: "\r\n")
         guard let line: Substring = lines.first(where: { $0.hasPrefix("content-length: ") }),

@@ -8,7 +8,7 @@ import ThicketServer
 /// after a clean stop, after SIGKILL under load, and after SIGKILL with a log that a reader has kept from restarting.
 /// Goal: 200 ms, also for the slowest.
 func restart(objects count: Int) throws -> [Figure] {
-    let server: BenchServer = try BenchServer(users: 1)
+    let server = try BenchServer(users: 1)
     _ = try fillBucket(server, count: count)
     server.process.terminate()
     var figures: [Figure] = []
@@ -19,7 +19,7 @@ func restart(objects count: Int) throws -> [Figure] {
     }
     figures += summary("clean stop", clean)
     var killed: [(ready: Double, acknowledged: Double)] = []
-    var logBytes: Int = 0
+    var logBytes = 0
     for round: Int in 0..<5 {
         try server.process.start()
         try load(server, changes: 60_000, prefix: "k\(round)-", killing: true)
@@ -34,7 +34,7 @@ func restart(objects count: Int) throws -> [Figure] {
 
 private func longLogs(_ server: BenchServer) throws -> [Figure] {
     var starts: [(ready: Double, acknowledged: Double)] = []
-    var bytes: Int = 0
+    var bytes = 0
     for round: Int in 0..<5 {
         bytes = max(bytes, try killWithLongLog(server, "long\(round)-"))
         starts.append(try timedStart(server, change: "long-\(round)"))
@@ -50,7 +50,7 @@ private func longLogs(_ server: BenchServer) throws -> [Figure] {
 private func killWithLongLog(_ server: BenchServer, _ prefix: String) throws -> Int {
     try server.process.start()
     do {
-        let held: Database = try Database(path: server.process.folder + "/thicket.db", mode: .readOnly)
+        let held = try Database(path: server.process.folder + "/thicket.db", mode: .readOnly)
         try held.begin(.deferred)
         _ = try held.integer("SELECT count(*) FROM bucket")
         try load(server, changes: 60_000, prefix: prefix, killing: true)
@@ -96,12 +96,12 @@ private func timedStart(_ server: BenchServer, change: String) throws -> (ready:
 /// Edits of objects in the large bucket, 256 in flight.
 /// - Parameter killing: kills the server when that many are acknowledged and as many as usual are in flight.
 private func load(_ server: BenchServer, changes: Int, prefix: String, killing: Bool = false) throws {
-    let loop: LoadLoop = LoadLoop()
-    let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+    let loop = LoadLoop()
+    let socket = try LoadSocket(port: server.process.port, app: BenchServer.app)
     loop.add(socket)
     try authorize([socket], on: loop, server: server, bucket: "b")
-    var sent: Int = 0
-    var acknowledged: Int = 0
+    var sent = 0
+    var acknowledged = 0
     func sendMore() {
         while killing || sent < changes, sent - acknowledged < 256 {
             let key: Int = sent * 7_919 % 50_000
@@ -124,7 +124,7 @@ private func load(_ server: BenchServer, changes: Int, prefix: String, killing: 
 }
 
 private func fileBytes(_ path: String) -> Int {
-    var info: stat = .init()
+    var info = stat()
     return stat(path, &info) == 0 ? Int(info.st_size) : 0
 }
 
@@ -132,7 +132,7 @@ private func fileBytes(_ path: String) -> Int {
 private func httpStatus(_ port: UInt16, _ path: String) throws -> Int {
     let file: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(file) }
-    var address: sockaddr_in = sockaddr_in()
+    var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
     address.sin_addr.s_addr = inet_addr("127.0.0.1")
@@ -144,7 +144,7 @@ private func httpStatus(_ port: UInt16, _ path: String) throws -> Int {
     guard result == 0 else { return 0 }
     let request: [UInt8] = Array("GET \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".utf8)
     guard write(file, request, request.count) == request.count else { return 0 }
-    var answer: [UInt8] = .init(repeating: 0, count: 512)
+    var answer = [UInt8](repeating: 0, count: 512)
     let count: Int = read(file, &answer, answer.count)
     guard count > 12 else { return 0 }
     return Int(String(decoding: answer[9..<12], as: UTF8.self)) ?? 0
@@ -160,7 +160,7 @@ func coldBucket(changes count: Int) throws -> [Figure] {
         for name: String in ["", "-wal", "-shm"] { unlink(folder + "/thicket.db" + name) }
         rmdir(folder)
     }
-    let store: SQLiteStore = try SQLiteStore(path: folder + "/thicket.db")
+    let store = try SQLiteStore(path: folder + "/thicket.db")
     let id: BucketID = BucketID(app: try AppID("bench"), user: try UserID("u@example.com"), name: try BucketName("b"))
     let core: ShardCore = ShardCore(store: try store.makeWriter())
     func change(_ number: Int, _ name: String) throws -> SubmittedChange {

@@ -9,17 +9,16 @@ import ThicketServer
 /// The second could not be opened again as a store: it is the most that write-behind heads could gain (0008).
 func rowCosts() throws -> [Figure] {
     var figures: [Figure] = []
-    for load: RowLoad in RowLoad.all {
+    for load in RowLoad.all {
         for group: Int in [64, 256, 800] {
-            let name: String = "\(load.name), groups of \(group)"
+            let name = "\(load.name), groups of \(group)"
             var costs: [RowLoad.Heads: [RowLoad.Cost]] = [:]
             for round: Int in 0..<5 {
-                for heads: RowLoad.Heads in round % 2 == 0 ? RowLoad.Heads.allCases : RowLoad.Heads.allCases.reversed()
-                {
+                for heads in round % 2 == 0 ? RowLoad.Heads.allCases : RowLoad.Heads.allCases.reversed() {
                     costs[heads, default: []].append(try load.cost(group: group, heads, seed: UInt64(round)))
                 }
             }
-            for heads: RowLoad.Heads in RowLoad.Heads.allCases {
+            for heads in RowLoad.Heads.allCases {
                 let all: [RowLoad.Cost] = costs[heads] ?? []
                 figures.append(
                     Figure(name: "\(name), \(heads.rawValue): CPU a change", samples: all.map(\.processor), unit: "µs"))
@@ -48,8 +47,8 @@ private struct RowLoad {
     let name: String
     let shape: StoreWork.Shape
 
-    private static let changes: Int = 40_960
-    private static let changesOfLate: Int = 8_192
+    private static let changes = 40_960
+    private static let changesOfLate = 8_192
 
     static var all: [RowLoad] {
         [
@@ -63,16 +62,16 @@ private struct RowLoad {
 
     /// Writes all changes into a fresh file.
     func cost(group: Int, _ heads: Heads, seed: UInt64) throws -> Cost {
-        let folder: TemporaryFolder = try .init()
-        let store: SQLiteStore = try .init(path: folder.path + "/thicket.db", settings: StoreSettings(ServerLimits()))
-        var work: StoreWork = try .init(shape, seed: seed)
+        let folder = try TemporaryFolder()
+        let store = try SQLiteStore(path: folder.path + "/thicket.db", settings: StoreSettings(ServerLimits()))
+        var work = try StoreWork(shape, seed: seed)
         let groups: Int = Self.changes / group
         let batches: [WriteBatch] = try (0..<groups).map { _ in try work.group(group) }
-        let loop: BareLoop = try .init(store)
+        let loop = try BareLoop(store)
         let writer: any StoreWriter = try store.makeWriter()
-        var waiting: WriteBehindHeads = .init()
+        var waiting = WriteBehindHeads()
         let (start, processor): (UInt64, Double) = (nanoseconds(), ownCPU())
-        for batch: WriteBatch in batches {
+        for batch in batches {
             switch heads {
             case .current: try loop.commit(batch)
             case .ours: try writer.commit(batch)
@@ -86,14 +85,14 @@ private struct RowLoad {
         if heads == .ours { try writeWriteBehindHeads(of: store, writer) }
         let (seconds, used): (Double, Double) = (Double(nanoseconds() - start) / 1e9, ownCPU() - processor)
         try expectChanges(groups * group, in: store.path)
-        let count: Double = .init(groups * group)
+        let count = Double(groups * group)
         return Cost(processor: used / count * 1e6, rate: count / seconds)
     }
 }
 
 /// The newest heads of groups whose log rows are already written.
 struct WriteBehindHeads {
-    private(set) var changes: Int = 0
+    private(set) var changes = 0
     private var entities: [Place: WriteBatch.EntityWrite] = [:]
     private var buckets: [BucketRow: BucketRecord] = [:]
     private var isNew: Set<BucketRow> = []
@@ -105,10 +104,10 @@ struct WriteBehindHeads {
 
     mutating func add(_ batch: WriteBatch) {
         changes += batch.count
-        for write: WriteBatch.EntityWrite in batch.entities {
+        for write in batch.entities {
             entities[Place(bucket: write.bucket, key: write.record.key)] = write
         }
-        for bucket: BucketRecord in batch.buckets { buckets[bucket.row] = bucket }
+        for bucket in batch.buckets { buckets[bucket.row] = bucket }
         isNew.formUnion(batch.newBuckets)
     }
 

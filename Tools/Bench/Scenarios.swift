@@ -6,7 +6,7 @@ func connect(
     _ users: Range<Int>, to server: BenchServer, on loop: LoadLoop, bucket: String = "b"
 ) throws -> [LoadSocket] {
     let sockets: [LoadSocket] = try users.map { user in
-        let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+        let socket = try LoadSocket(port: server.process.port, app: BenchServer.app)
         socket.number = user
         loop.add(socket)
         return socket
@@ -19,8 +19,8 @@ func connect(
 func authorize(
     _ sockets: [LoadSocket], on loop: LoadLoop, server: BenchServer, bucket: String, client: String = "bench"
 ) throws {
-    var answered: Int = 0
-    for socket: LoadSocket in sockets {
+    var answered = 0
+    for socket in sockets {
         socket.received = 0
         socket.send(
             initialize(
@@ -63,7 +63,7 @@ func rawAppend(group: Int, rounds: Int) throws -> (medianSeconds: Double, perSec
         close(file)
         unlink(template)
     }
-    let bytes: [UInt8] = .init(repeating: 7, count: 280 * group)
+    let bytes = [UInt8](repeating: 7, count: 280 * group)
     var times: [Double] = []
     for _ in 0..<rounds {
         let start: UInt64 = nanoseconds()
@@ -94,13 +94,13 @@ func diffText(number: Int, version: Int) -> String {
 /// Floor, alternating with it: the store's statements in a bare loop, in groups of as many changes with as many bytes,
 /// on as many buckets of one object, with the settings of a server.
 func changes(seconds: Double, sockets count: Int, rounds: Int = 7) throws -> [Figure] {
-    let server: BenchServer = try BenchServer(users: count)
+    let server = try BenchServer(users: count)
     let load: SocketLoad = try SocketLoad(server, count: count) { socket, number in
         change(of: "object-number-0", ccid: hexID(socket, number), number: number, version: number)
     }
     // Each object exists and is in memory.
     _ = try load.run(changes: 20 * count)
-    let shape: StoreWork.Shape = .init(
+    let shape = StoreWork.Shape(
         buckets: count, objects: 1, diff: Array(diffText(number: 1_000, version: 1).utf8), bodyBytes: 240)
     func floor(_ round: Int) throws -> Double {
         try storeRate(shape, group: count, groups: 150, seed: UInt64(round), isBare: true)
@@ -154,10 +154,10 @@ func socketsOfChanges() throws -> Int {
 
 /// One writer, many receivers of the same bucket, one change at a time.
 func fanout(receivers: Int, rounds: Int) throws -> [Figure] {
-    let server: BenchServer = try BenchServer(users: 1)
-    let loop: LoadLoop = LoadLoop()
+    let server = try BenchServer(users: 1)
+    let loop = LoadLoop()
     let sockets: [LoadSocket] = try (0...receivers).map { _ in
-        let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+        let socket = try LoadSocket(port: server.process.port, app: BenchServer.app)
         loop.add(socket)
         return socket
     }
@@ -192,14 +192,14 @@ func fanout(receivers: Int, rounds: Int) throws -> [Figure] {
 
 /// Memory of the server per connection with one authorised channel: the slope between two counts.
 func idle(from few: Int, to many: Int) throws -> [Figure] {
-    let users: Int = 100
-    let server: BenchServer = try BenchServer(users: users)
-    let loop: LoadLoop = LoadLoop()
+    let users = 100
+    let server = try BenchServer(users: users)
+    let loop = LoadLoop()
     var sockets: [LoadSocket] = []
     func grow(to count: Int) throws {
         while sockets.count < count {
             let batch: [LoadSocket] = try (0..<min(250, count - sockets.count)).map { index in
-                let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+                let socket = try LoadSocket(port: server.process.port, app: BenchServer.app)
                 socket.number = (sockets.count + index) % users
                 loop.add(socket)
                 return socket

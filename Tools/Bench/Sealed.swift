@@ -56,7 +56,7 @@ private func label(_ isSealed: Bool) -> String { isSealed ? "sealed" : "open" }
 private func characterBytes(objectBytes: Int) async throws -> [Figure] {
     var figures: [Figure] = []
     for isSealed: Bool in [false, true] {
-        let server: BenchServer = try BenchServer(users: 1)
+        let server = try BenchServer(users: 1)
         let desk: Desk = try await Desk(server, "b", try bucketKeys("b", isSealed: isSealed))
         let text: String = String((0..<objectBytes).map { Character(Unicode.Scalar(97 + UInt8($0 % 23))) })
         try await desk.bucket.set("page", to: ["text": .string(text)])
@@ -71,7 +71,7 @@ private func characterBytes(objectBytes: Int) async throws -> [Figure] {
             received.append(Double(after.bytesReceived - before.bytesReceived))
         }
         await desk.session.close()
-        let what: String = "\(label(isSealed)), object of \(objectBytes >> 10) KiB"
+        let what = "\(label(isSealed)), object of \(objectBytes >> 10) KiB"
         let goal: Figure.Goal? = isSealed ? .atMost(640) : nil
         figures += [
             Figure(name: "\(what): sent a character", value: quantile(sent.sorted(), 0.5), unit: "B", goal: goal),
@@ -93,7 +93,7 @@ private func manyTypists(devices: Int, changesPerSecond: Int, seconds: Int) asyn
     var figures: [Figure] = []
     var last: [Bool: Double] = [:]
     for isSealed: Bool in [false, true] {
-        let server: BenchServer = try BenchServer(users: 1)
+        let server = try BenchServer(users: 1)
         let room: TypingRoom = try await TypingRoom(server, devices: devices, isSealed: isSealed)
         let (times, alarms): ([Double], Int) = try await room.type(changesPerSecond, seconds: seconds)
         server.process.kill()
@@ -128,7 +128,7 @@ private final class TypingRoom: Sendable {
         /// Keys of device d that screen s shows.
         var shown: [[Int]]
         var times: [Double] = []
-        var alarms: Int = 0
+        var alarms = 0
     }
 
     private let desks: [Desk]
@@ -147,7 +147,7 @@ private final class TypingRoom: Sendable {
         for device: Int in 0..<devices { pairs.append((Self.counter(device), .number(JSONNumber(0)))) }
         try await desks[0].bucket.set("page", to: JSONObject(pairs))
         try await desks[0].settle()
-        for desk: Desk in desks { try await Self.wait(desk.bucket) { _ in true } }
+        for desk in desks { try await Self.wait(desk.bucket) { _ in true } }
     }
 
     private static func counter(_ device: Int) -> String { "keys\(device)" }
@@ -164,18 +164,18 @@ private final class TypingRoom: Sendable {
     func type(_ rate: Int, seconds: Int) async throws -> ([Double], Int) {
         let screens: [Task<Void, Never>] = desks.indices.map { (screen: Int) in Task { await self.look(screen) } }
         try await withThrowingTaskGroup { group in
-            for device: Int in desks.indices { group.addTask { try await self.press(device, rate, seconds) } }
+            for device in desks.indices { group.addTask { try await self.press(device, rate, seconds) } }
             try await group.waitForAll()
         }
         let all: Int = rate * seconds
-        for desk: Desk in desks {
+        for desk in desks {
             try await Self.wait(desk.bucket) { object in
                 self.desks.indices.allSatisfy { object[Self.counter($0)]?.intValue ?? 0 >= Int64(all) }
             }
             try await desk.settle()
         }
-        for desk: Desk in desks { await desk.session.close() }
-        for screen: Task<Void, Never> in screens { await screen.value }
+        for desk in desks { await desk.session.close() }
+        for screen in screens { await screen.value }
         return state.withLock { ($0.times, $0.alarms) }
     }
 
@@ -216,7 +216,7 @@ private final class TypingRoom: Sendable {
     private func record(_ object: JSONObject, on screen: Int) {
         let now: UInt64 = nanoseconds()
         state.withLock { state in
-            for device: Int in desks.indices where device != screen {
+            for device in desks.indices where device != screen {
                 let keys: Int = Int(object[Self.counter(device)]?.intValue ?? 0)
                 while state.shown[screen][device] < keys {
                     let number: Int = state.shown[screen][device]
@@ -235,7 +235,7 @@ private func openingMany(objects: Int, bytes: Int) async throws -> [Figure] {
     var figures: [Figure] = []
     var seconds: [Bool: Double] = [:]
     for isSealed: Bool in [false, true] {
-        let server: BenchServer = try BenchServer(users: 1)
+        let server = try BenchServer(users: 1)
         let keys: SealedBucketKeys? = try bucketKeys("b", isSealed: isSealed)
         let writer: Desk = try await Desk(server, "b", keys)
         for number: Int in 0..<objects {
@@ -258,7 +258,7 @@ private func openingMany(objects: Int, bytes: Int) async throws -> [Figure] {
             await reader.session.close()
         }
         seconds[isSealed] = quantile(times.sorted(), 0.5)
-        let what: String = "\(label(isSealed)): \(objects) objects to a new device"
+        let what = "\(label(isSealed)): \(objects) objects to a new device"
         figures += [
             Figure(name: what, samples: times, unit: "s"),
             Figure(name: "\(what), processor time of the client", samples: work, unit: "s"),

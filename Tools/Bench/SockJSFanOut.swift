@@ -5,8 +5,8 @@ import ThicketProtocol
 /// One writer, many receivers of its bucket over SockJS streams, beside as many over WebSockets in the same run.
 func sockJSFanOut(receivers: Int, rounds: Int) throws -> [Figure] {
     let sockets: [Figure] = try fanout(receivers: receivers, rounds: rounds)
-    let server: BenchServer = try BenchServer(users: 1, settings: ["--sockjs-response-bytes", "64MiB"])
-    let load: StreamLoad = try .init(server, receivers: receivers)
+    let server = try BenchServer(users: 1, settings: ["--sockjs-response-bytes", "64MiB"])
+    let load = try StreamLoad(server, receivers: receivers)
     var everywhere: [Double] = []
     let cpuBefore: Double = server.process.cpuSeconds()
     for round: Int in 0..<rounds {
@@ -32,7 +32,7 @@ private final class StreamLoad {
     let writer: LoadSocket
     private let poll: Int32 = epoll_create1(0)
     private var streams: [Int32: Stream] = [:]
-    private let loop: LoadLoop = .init()
+    private let loop = LoadLoop()
     private let scratch: UnsafeMutableRawBufferPointer = .allocate(byteCount: 1 << 20, alignment: 64)
 
     /// One response without an end.
@@ -49,13 +49,13 @@ private final class StreamLoad {
         writer = try LoadSocket(port: server.process.port, app: BenchServer.app)
         loop.add(writer)
         try authorize([writer], on: loop, server: server, bucket: "b")
-        let sender: Stream = .init(try Self.connect(server.process.port))
+        let sender = Stream(try Self.connect(server.process.port))
         for number: Int in 0..<receivers {
-            let path: String = "/sock/1/\(BenchServer.app)/000/stream\(number)"
-            let stream: Stream = .init(try Self.connect(server.process.port))
+            let path = "/sock/1/\(BenchServer.app)/000/stream\(number)"
+            let stream = Stream(try Self.connect(server.process.port))
             try Self.post(stream.descriptor, path + "/xhr_streaming", "")
             try read(stream, until: "o\n")
-            var writer: JSONWriter = .init()
+            var writer = JSONWriter()
             writer.write(
                 string: initialize(server.tokens[0], client: "stream-\(number)", bucket: "b", command: "i::::1"))
             try Self.post(
@@ -64,7 +64,7 @@ private final class StreamLoad {
             try read(stream, until: "0:i:")
             stream.tail = []
             _ = fcntl(stream.descriptor, F_SETFL, fcntl(stream.descriptor, F_GETFL) | O_NONBLOCK)
-            var event: epoll_event = .init()
+            var event = epoll_event()
             event.events = EPOLLIN.rawValue
             event.data.fd = stream.descriptor
             epoll_ctl(poll, EPOLL_CTL_ADD, stream.descriptor, &event)
@@ -80,7 +80,7 @@ private final class StreamLoad {
     /// Waits until one more change has reached all readers.
     func awaitAll() throws {
         var missing: Int = streams.count
-        var events: [epoll_event] = .init(repeating: epoll_event(), count: 512)
+        var events = [epoll_event](repeating: epoll_event(), count: 512)
         while missing > 0 {
             let count: Int32 = epoll_wait(poll, &events, 512, 30_000)
             if count < 0, errno == EINTR { continue }
@@ -90,7 +90,7 @@ private final class StreamLoad {
                 missing -= try changes(on: stream)
             }
         }
-        var isAnswered: Bool = false
+        var isAnswered = false
         try loop.run(until: { isAnswered }, receive: { _, _ in isAnswered = true })
     }
 
@@ -116,14 +116,14 @@ private final class StreamLoad {
     }
 
     private static func post(_ descriptor: Int32, _ path: String, _ body: String) throws {
-        let head: String = "POST \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
-        let bytes: [UInt8] = .init((head + body).utf8)
+        let head = "POST \(path) HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+        let bytes = [UInt8]((head + body).utf8)
         guard write(descriptor, bytes, bytes.count) == bytes.count else { throw BenchError("a request was not sent") }
     }
 
     private static func connect(_ port: UInt16) throws -> Int32 {
         let descriptor: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address: sockaddr_in = .init()
+        var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = inet_addr("127.0.0.1")

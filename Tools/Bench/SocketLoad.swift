@@ -7,14 +7,14 @@ final class SocketLoad {
     struct Run {
         /// From a change's sending to its acknowledgement, ascending, ms. Only with one change in flight per socket.
         var times: [Double] = []
-        var changes: Int = 0
+        var changes = 0
         var seconds: Double = 0
 
         var perSecond: Double { Double(changes) / seconds }
     }
 
     private let server: BenchServer
-    private let loop: LoadLoop = LoadLoop()
+    private let loop = LoadLoop()
     private let sockets: [LoadSocket]
     private let depth: Int
     private let message: (_ socket: Int, _ number: Int) -> String
@@ -31,11 +31,11 @@ final class SocketLoad {
         (self.server, self.depth, self.message) = (server, depth, message)
         sent = .init(repeating: 0, count: count)
         sockets = try (0..<count).map { number in
-            let socket: LoadSocket = try LoadSocket(port: server.process.port, app: BenchServer.app)
+            let socket = try LoadSocket(port: server.process.port, app: BenchServer.app)
             socket.number = number
             return socket
         }
-        for socket: LoadSocket in sockets { loop.add(socket) }
+        for socket in sockets { loop.add(socket) }
         try authorize(sockets, on: loop, server: server, bucket: bucket, client: client)
     }
 
@@ -49,7 +49,7 @@ final class SocketLoad {
     func run(changes: Int) throws -> Run { try run { $0 < changes } }
 
     private func run(while continues: (_ sent: Int) -> Bool) throws -> Run {
-        var run: Run = .init()
+        var run = Run()
         var (total, refused): (Int, Int) = (0, 0)
         let start: UInt64 = nanoseconds()
         func next(_ socket: LoadSocket) {
@@ -59,7 +59,7 @@ final class SocketLoad {
             sent[socket.number] += 1
             total += 1
         }
-        for _ in 0..<depth { for socket: LoadSocket in sockets { next(socket) } }
+        for _ in 0..<depth { for socket in sockets { next(socket) } }
         try loop.run(
             until: { run.changes == total || refused > 0 },
             receive: { socket, bytes in

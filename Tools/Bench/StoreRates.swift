@@ -64,7 +64,7 @@ struct BareLoop {
     }
 
     private func write(_ changes: [ChangeRecord]) throws {
-        for row: ChangeRecord in changes {
+        for row in changes {
             try change.bind(1, row.gid).bind(2, row.bucket).bind(3, row.key.text).bind(4, row.kind.rawValue)
                 .bind(5, row.sourceVersion).bind(6, row.endVersion).bind(7, row.previousOfEntity)
                 .bind(8, row.previousKeyframe).bind(9, row.previousOfBucket).bind(10, 1).bind(11, Self.changeID)
@@ -73,14 +73,14 @@ struct BareLoop {
     }
 
     private func write(_ entities: [WriteBatch.EntityWrite]) throws {
-        for write: WriteBatch.EntityWrite in entities {
+        for write in entities {
             try entity.bind(1, write.bucket).bind(2, write.record.key.text).bind(3, write.record.version)
                 .bind(4, write.record.gid).bind(5, write.record.keyframe).bind(6, 0).run()
         }
     }
 
     private func write(_ buckets: [BucketRecord], new: Set<BucketRow>) throws {
-        for write: BucketRecord in buckets {
+        for write in buckets {
             if new.contains(write.row) {
                 try bucket.bind(1, write.row).bind(2, write.id.app.text).bind(3, write.id.user.text)
                     .bind(4, write.id.name.text).bind(5, write.head).bind(6, 0).bind(7, 180).bind(8, 1).run()
@@ -91,7 +91,7 @@ struct BareLoop {
     }
 
     /// As many bytes as a ccid of 32 hex digits takes.
-    private static let changeID: [UInt8] = .init(repeating: 7, count: 16)
+    private static let changeID = [UInt8](repeating: 7, count: 16)
 }
 
 /// Changes per second of writer and bare loop at several group sizes, alternating, each on a fresh file.
@@ -100,7 +100,7 @@ func storeRates() throws -> [Figure] {
     for (group, groups): (Int, Int) in [(1, 1_000), (10, 400), (100, 150), (1_000, 30)] {
         var rates: [[Double]] = [[], []]
         for round: Int in 0..<5 {
-            for isBare: Bool in round % 2 == 0 ? [true, false] : [false, true] {
+            for isBare in round % 2 == 0 ? [true, false] : [false, true] {
                 rates[isBare ? 1 : 0].append(
                     try storeRate(group: group, groups: groups, seed: UInt64(round), isBare: isBare))
             }
@@ -119,19 +119,19 @@ func storeRates() throws -> [Figure] {
 func storeRate(
     _ shape: StoreWork.Shape = .usual, group: Int, groups: Int, seed: UInt64, isBare: Bool
 ) throws -> Double {
-    let folder: TemporaryFolder = try .init()
-    let store: SQLiteStore = try .init(path: folder.path + "/thicket.db", settings: StoreSettings(ServerLimits()))
-    var work: StoreWork = try .init(shape, seed: seed)
+    let folder = try TemporaryFolder()
+    let store = try SQLiteStore(path: folder.path + "/thicket.db", settings: StoreSettings(ServerLimits()))
+    var work = try StoreWork(shape, seed: seed)
     let batches: [WriteBatch] = try (0..<groups).map { _ in try work.group(group) }
     let bare: BareLoop? = isBare ? try BareLoop(store) : nil
     let writer: (any StoreWriter)? = isBare ? nil : try store.makeWriter()
     let start: UInt64 = nanoseconds()
-    for batch: WriteBatch in batches {
+    for batch in batches {
         try bare?.commit(batch)
         try writer?.commit(batch)
     }
     // The write-behind heads of the store (0008) count, too: the floor has written them with each group.
-    if let writer: any StoreWriter { try writeWriteBehindHeads(of: store, writer) }
+    if let writer { try writeWriteBehindHeads(of: store, writer) }
     let seconds: Double = Double(nanoseconds() - start) / 1e9
     try expectChanges(group * groups, in: store.path)
     return Double(group * groups) / seconds
@@ -139,7 +139,7 @@ func storeRate(
 
 /// Writes the heads that are not in their table yet, as the background does when nothing changes.
 func writeWriteBehindHeads(of store: SQLiteStore, _ writer: any StoreWriter) throws {
-    var rest: MaintenanceBatch = .init()
+    var rest = MaintenanceBatch()
     rest.headsMax = 8_192
     while store.writeBehindHeadCount > 0 { _ = try writer.apply(rest) }
 }

@@ -14,7 +14,7 @@ struct StoreWork {
         let bodyBytes: Int
 
         /// 2,000 buckets of 50 objects, 180 bytes of diff: the worst case for pages touched.
-        static let usual: Shape = .init(buckets: 2_000, objects: 50, diffBytes: 180, bodyBytes: 800)
+        static let usual = Shape(buckets: 2_000, objects: 50, diffBytes: 180, bodyBytes: 800)
 
         init(buckets: Int, objects: Int, diffBytes: Int, bodyBytes: Int) {
             let text: String = String(repeating: "x", count: max(diffBytes - 25, 1))
@@ -38,8 +38,8 @@ struct StoreWork {
         var version: Version = 0
         var newest: GlobalID = 0
         var keyframe: GlobalID = 0
-        var diffs: Int = 0
-        var diffBytes: Int = 0
+        var diffs = 0
+        var diffBytes = 0
     }
 
     private var random: UInt64
@@ -53,8 +53,8 @@ struct StoreWork {
         random = seed
         heads = .init(repeating: 0, count: shape.buckets)
         places = .init(repeating: Place(), count: shape.buckets * shape.objects)
-        let app: AppID = try AppID("bench")
-        let name: BucketName = try BucketName("notes")
+        let app = try AppID("bench")
+        let name = try BucketName("notes")
         ids = try (0..<shape.buckets).map {
             BucketID(app: app, user: try UserID("user\($0)@example.com"), name: name)
         }
@@ -70,14 +70,14 @@ struct StoreWork {
         var groups: [WriteBatch] = []
         // Large bodies in small groups.
         let size: Int = max(1, min(1_000, 4_000_000 / shape.bodyBytes))
-        for first: Int in stride(from: 0, to: places.count, by: size) {
-            var batch: WriteBatch = .init()
-            for place: Int in first..<min(first + size, places.count) { try add(place, creation, to: &batch) }
+        for first in stride(from: 0, to: places.count, by: size) {
+            var batch = WriteBatch()
+            for place in first..<min(first + size, places.count) { try add(place, creation, to: &batch) }
             groups.append(batch)
         }
         // The state after a long time: every object is somewhere between two whole bodies.
         let period: Int = max(16, shape.bodyBytes / shape.diff.count)
-        for place: Int in places.indices {
+        for place in places.indices {
             places[place].diffs = next(period)
             places[place].diffBytes = places[place].diffs * shape.diff.count
         }
@@ -86,7 +86,7 @@ struct StoreWork {
 
     /// The next `count` changes as one group, of the buckets below `bound` if there is one.
     mutating func group(_ count: Int, bucketsBelow bound: Int? = nil) throws -> WriteBatch {
-        var batch: WriteBatch = .init()
+        var batch = WriteBatch()
         for _ in 0..<count {
             let bucket: Int = next(bound ?? shape.buckets)
             try add(bucket * shape.objects + next(shape.objects), shape.diff, to: &batch)
@@ -104,11 +104,11 @@ struct StoreWork {
         let key: EntityKey = keys[index % shape.objects]
         var place: Place = places[index]
         gid += 1
-        let digits: String = String(gid, radix: 16)
+        let digits = String(gid, radix: 16)
         let isDue: Bool = KeyframePolicy().isDue(
             diffs: place.diffs + 1, diffBytes: place.diffBytes + diff.count, bodyBytes: body.count)
         let isKeyframe: Bool = isDue && place.version > 0
-        let row: ChangeRecord = .init(
+        let row = ChangeRecord(
             gid: gid, bucket: BucketRow(bucket + 1), key: key, kind: .modify,
             sourceVersion: place.version == 0 ? nil : place.version, endVersion: place.version + 1,
             previousOfEntity: place.newest, previousKeyframe: place.keyframe, previousOfBucket: heads[bucket],

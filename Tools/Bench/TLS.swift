@@ -11,8 +11,8 @@ func tls(rounds: Int = 5, seconds: Int = 2) throws -> [Figure] {
     }
     var figures: [Figure] = []
     for kind: TLSPeer.Kind in [.p256, .rsa] {
-        let ours: TLSTarget = try .init(kind)
-        let peer: TLSPeer = try .init(kind, ours)
+        let ours = try TLSTarget(kind)
+        let peer = try TLSPeer(kind, ours)
         var (rates, costs): ([Double], [Double]) = ([], [])
         var (peerRates, peerCosts): ([Double], [Double]) = ([], [])
         for round: Int in 1...rounds {
@@ -77,7 +77,7 @@ private func idle(_ target: TLSTarget, few: Int = 500, many: Int = 2_500) throws
 
 /// A response of some 100 KB repeatedly over one connection: bytes per second of the server's CPU.
 private func bulk(_ target: TLSTarget, rounds: Int = 5, count: Int = 1_000) throws -> [Figure] {
-    let plain: TLSTarget = try .init(nil)
+    let plain = try TLSTarget(nil)
     var (secure, open): ([Double], [Double]) = ([], [])
     for _ in 0..<rounds {
         secure.append(try target.download(count))
@@ -105,7 +105,7 @@ private func neighbour(_ target: TLSTarget, _ peer: TLSPeer, count: Int = 2_000)
         }.sorted()
     }
     let quiet: [Double] = try times()
-    let flood: TLSPeer.Flood = try .init(target.server.process.port, count: 2)
+    let flood = try TLSPeer.Flood(target.server.process.port, count: 2)
     let before: Int = try target.handshakes()
     let start: UInt64 = nanoseconds()
     let loud: [Double] = try times()

@@ -4,7 +4,7 @@ import ThicketServer
 
 /// `openssl s_server` with the certificate of one of our servers, and `openssl s_time`, which drives both.
 final class TLSPeer {
-    static let program: String = "/usr/bin/openssl"
+    static let program = "/usr/bin/openssl"
 
     enum Kind {
         case p256, rsa
@@ -44,8 +44,8 @@ final class TLSPeer {
     static func certificate(_ kind: Kind) throws -> TLSFiles {
         var template: [CChar] = Array("/tmp/thicket-tls-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw BenchError("no temporary folder: errno \(errno)") }
-        let folder: String = .init(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        let files: TLSFiles = .init(certificate: folder + "/certificate.pem", key: folder + "/key.pem")
+        let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        let files = TLSFiles(certificate: folder + "/certificate.pem", key: folder + "/key.pem")
         let made = try spawn(
             ["req", "-x509", "-newkey"] + kind.words + [
                 "-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", files.key, "-out", files.certificate,
@@ -85,7 +85,7 @@ final class TLSPeer {
         }
 
         func stop() {
-            for process: pid_t in processes {
+            for process in processes {
                 Priority.raise(process)
                 TLSPeer.end(process)
             }
@@ -99,7 +99,7 @@ final class TLSPeer {
 
     private static func cpuSeconds(_ process: pid_t?) -> Double {
         var clock: clockid_t = 0
-        var time: timespec = timespec()
+        var time = timespec()
         guard let process, clock_getcpuclockid(process, &clock) == 0, clock_gettime(clock, &time) == 0 else {
             return .nan
         }
@@ -109,23 +109,23 @@ final class TLSPeer {
     static func spawn(_ words: [String]) throws -> (process: pid_t, output: Int32) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { throw BenchError("no pipe: errno \(errno)") }
-        for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        var actions: posix_spawn_file_actions_t = posix_spawn_file_actions_t()
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
         posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
         // Threads that tasks share block most signals: without its alarm `openssl speed` would never end.
-        var attributes: posix_spawnattr_t = posix_spawnattr_t()
+        var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
-        var none: sigset_t = sigset_t()
+        var none = sigset_t()
         sigemptyset(&none)
         posix_spawnattr_setsigmask(&attributes, &none)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
         let pointers: [UnsafeMutablePointer<CChar>?] = ([program] + words).map { strdup($0) } + [nil]
-        defer { for pointer: UnsafeMutablePointer<CChar>? in pointers { free(pointer) } }
+        defer { for pointer in pointers { free(pointer) } }
         var process: pid_t = 0
         let result: Int32 = posix_spawn(&process, program, &actions, &attributes, pointers, environ)
         close(ends[1])
@@ -137,7 +137,7 @@ final class TLSPeer {
     static func text(_ run: (process: pid_t, output: Int32)) throws -> String {
         defer { close(run.output) }
         var bytes: [UInt8] = []
-        var chunk: [UInt8] = .init(repeating: 0, count: 4_096)
+        var chunk = [UInt8](repeating: 0, count: 4_096)
         while true {
             let count: Int = read(run.output, &chunk, chunk.count)
             if count < 0, errno == EINTR { continue }

@@ -12,16 +12,16 @@ final class TLSTarget {
 
     /// - Parameter kind: of the key; nil: plain HTTP.
     init(_ kind: TLSPeer.Kind?) throws {
-        guard let made: TLSClientSocket.Context = .init() else { throw BenchError("OpenSSL could not start") }
+        guard let made = TLSClientSocket.Context() else { throw BenchError("OpenSSL could not start") }
         context = made
         var settings: [String] = ["--request-timeout", "5m", "--idle-timeout", "1h"]
         files = try kind.map { (kind: TLSPeer.Kind) in try TLSPeer.certificate(kind) }
-        if let files: TLSFiles { settings += ["--tls-cert", files.certificate, "--tls-key", files.key] }
+        if let files { settings += ["--tls-cert", files.certificate, "--tls-key", files.key] }
         server = try BenchServer(users: 1, settings: settings)
     }
 
     deinit {
-        guard let files: TLSFiles else { return }
+        guard let files else { return }
         unlink(files.certificate)
         unlink(files.key)
         rmdir(String(files.key.dropLast("/key.pem".count)))
@@ -50,7 +50,7 @@ final class TLSTarget {
     /// - Returns: megabytes for each second of server CPU.
     func download(_ count: Int) throws -> Double {
         let line: TLSLine = try line()
-        var bytes: Int = 0
+        var bytes = 0
         let before: Double = server.process.cpuSeconds()
         for _ in 0..<count { bytes += try line.get("/openapi.yaml") }
         return Double(bytes) / 1e6 / (server.process.cpuSeconds() - before)
@@ -59,7 +59,7 @@ final class TLSTarget {
     /// Full handshakes so far, as the server counts them.
     func handshakes() throws -> Int {
         let page: String = try line().text("/metrics")
-        let mark: String = "thicket_tls_handshakes_total{result=\"full\"} "
+        let mark = "thicket_tls_handshakes_total{result=\"full\"} "
         guard let place: Range<String.Index> = page.firstRange(of: mark) else {
             throw BenchError("no count of handshakes")
         }
@@ -71,17 +71,17 @@ final class TLSTarget {
 final class TLSLine {
     private let descriptor: Int32
     private let tls: TLSClientSocket?
-    private var chunk: [UInt8] = .init(repeating: 0, count: 256 << 10)
+    private var chunk = [UInt8](repeating: 0, count: 256 << 10)
     private var unread: [UInt8] = []
-    private var reader: WebSocketReader = .init(role: .client, messageBytesMax: 64 << 20)
+    private var reader = WebSocketReader(role: .client, messageBytesMax: 64 << 20)
 
     init(_ port: UInt16, _ context: TLSClientSocket.Context?, _ ticket: TLSClientSocket.Ticket?) throws {
         descriptor = try LoadSocket.connection(port: port)
-        guard let context: TLSClientSocket.Context else {
+        guard let context else {
             tls = nil
             return
         }
-        guard let made: TLSClientSocket = .init(descriptor, context, ticket: ticket) else {
+        guard let made = TLSClientSocket(descriptor, context, ticket: ticket) else {
             close(descriptor)
             throw BenchError("no TLS with the server")
         }
@@ -111,7 +111,7 @@ final class TLSLine {
     private func head(_ request: String) throws -> (status: String, length: Int) {
         try send(Array(request.utf8))
         let mark: [UInt8] = [13, 10, 13, 10]
-        var from: Int = 0
+        var from = 0
         while true {
             let last: Int = unread.count - 3
             if from < last, let end: Int = (from..<last).first(where: { unread[$0..<$0 + 4].elementsEqual(mark) }) {
@@ -158,7 +158,7 @@ final class TLSLine {
                 return bytes.count - input.count
             }
             unread.removeFirst(used)
-            if let text: String { return text }
+            if let text { return text }
             try fill()
         }
     }

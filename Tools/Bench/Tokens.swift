@@ -10,9 +10,9 @@ import ThicketProtocol
 ///
 /// The token is a login's, some 300 bytes; the partner has one live auth key, and 1,000 users. CPU time of one thread.
 func tokens(rounds: Int = 15) throws -> [Figure] {
-    let house: TokenHouse = .init(users: 1_000)
+    let house = TokenHouse(users: 1_000)
     let signed: [ArraySlice<UInt8>] = house.tokens.map { $0[..<($0.lastIndex(of: UInt8(ascii: ".")) ?? 0)] }
-    for place: Int in house.tokens.indices { _ = try house.verify(place) }
+    for place in house.tokens.indices { _ = try house.verify(place) }
     var bare: [Double] = []
     var own: [Double] = []
     var whole: [Double] = []
@@ -83,15 +83,15 @@ private func perSecond(_ body: (Int) -> Int) -> Double {
 private struct TokenHouse {
     let key: [UInt8] = Array(Base64.encode(RandomBytes.make(64)).utf8)
     private(set) var tokens: [[UInt8]] = []
-    private let apiKey: String = "6d0f5d0e-8a0c-4a53-9d0b-0a4b1c1f5b0e"
-    private let nameKey: MessageKey256 = .init(RandomBytes.make(32))
+    private let apiKey = "6d0f5d0e-8a0c-4a53-9d0b-0a4b1c1f5b0e"
+    private let nameKey = MessageKey256(RandomBytes.make(32))
     private var partners: [[UInt8]: Partner] = [:]
     private var entities: [String: Entity] = [:]
-    private let verifier: TokenVerifier = .init()
+    private let verifier = TokenVerifier()
     private static let now: Double = 1_800_000_000
 
     init(users: Int) {
-        let partner: Partner = .init(id: "1000", authKeys: [key])
+        let partner = Partner(id: "1000", authKeys: [key])
         partners[nameKey.code(of: Array(apiKey.utf8))] = partner
         for user: Int in 0..<users {
             let id: String = "403c1677-4917-2fcb-b788-" + String(100_000_000_000 + user)
@@ -113,7 +113,7 @@ private struct TokenHouse {
         let claims: TokenClaims = try verifier.read(
             tokens[place][...], of: partner, phase: .login(device: "wlkCDA2Hy/CfMqVAShslBAR/0sAiuRIUm5jOg0a"),
             now: Self.now)
-        guard let partner: Partner else { throw BenchError("no partner") }
+        guard let partner else { throw BenchError("no partner") }
         let entity: Entity? = entities[claims.entity]
         try verifier.expectOwner(claims, entity, partner: partner)
         try verifier.expectLive(claims, now: Self.now)

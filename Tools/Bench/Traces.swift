@@ -8,12 +8,12 @@ func traces() async throws -> [Figure] {
     let root: String = getenv("THICKET_VECTORS").map { String(cString: $0) } ?? "../shared/vectors"
     var figures: [Figure] = []
     for name: String in ["friendsforever", "sveltecomponent", "automerge-paper"] {
-        let path: String = "\(root)/editing-traces/\(name).json.gz"
+        let path = "\(root)/editing-traces/\(name).json.gz"
         guard access(path, R_OK) == 0 else {
             throw BenchMissing("there is no \(path): name the folder of test data in THICKET_VECTORS")
         }
-        let trace: Trace = try Trace(path: path)
-        let server: BenchServer = try BenchServer(users: 1)
+        let trace = try Trace(path: path)
+        let server = try BenchServer(users: 1)
         var options: Replay.Options = Replay.Options(
             server: server.process.address, app: BenchServer.app, token: server.tokens[0], key: "page")
         let folder: String = server.process.folder

@@ -12,7 +12,7 @@ import ThicketReplay
 ///
 /// `THICKET_BENCH_EDITS` shortens the session. The recording is third-party data, found through `THICKET_VECTORS`.
 func typing() async throws -> [Figure] {
-    let edits: TypedEdits = try TypedEdits(trace: "automerge-paper")
+    let edits = try TypedEdits(trace: "automerge-paper")
     let window: Int = min(10_000, edits.list.count / 4)
     let desk: TypingDesk = try await TypingDesk(parent: "/dev/shm")
     try await desk.make(text: "")
@@ -54,7 +54,7 @@ func typing() async throws -> [Figure] {
 
 /// The bound for the cost of an edit with all its history, relative to the same text without history; and for the bytes
 /// written with a text of 100 KiB, relative to one of 7.
-private let growthMax: Double = 1.5
+private let growthMax = 1.5
 
 private func growth(_ windows: [(name: String, cost: EditCost)]) -> [Figure] {
     func cost(_ name: String, _ what: (EditCost) -> Double) -> Double {
@@ -100,11 +100,11 @@ struct TypedEdits {
 
     init(trace name: String) throws {
         let root: String = getenv("THICKET_VECTORS").map { String(cString: $0) } ?? "../shared/vectors"
-        let path: String = "\(root)/editing-traces/\(name).json.gz"
+        let path = "\(root)/editing-traces/\(name).json.gz"
         guard access(path, R_OK) == 0 else {
             throw BenchMissing("there is no \(path): name the folder of test data in THICKET_VECTORS")
         }
-        let trace: Trace = try Trace(path: path)
+        let trace = try Trace(path: path)
         let patches: [Trace.Patch] = trace.transactions.flatMap(\.patches)
         // Positions count code points; below U+10000 these are UTF-16 units.
         guard !patches.contains(where: { $0.inserted.unicodeScalars.contains { $0.value > 0xFFFF } }) else {
@@ -121,18 +121,18 @@ struct TypedEdits {
 
 /// The cost of a run of edits.
 struct EditCost {
-    var edits: Int = 0
+    var edits = 0
     var seconds: Double = 0
     var clientCPU: Double = 0
     var serverCPU: Double = 0
     /// Bytes this process wrote to files (and pipes).
-    var written: Int = 0
-    var textBytes: Int = 0
+    var written = 0
+    var textBytes = 0
     /// Seconds from each edit to its acknowledgement.
     var acknowledgements: [Double] = []
 
     func figures(_ name: String) -> [Figure] {
-        let count: Double = Double(edits)
+        let count = Double(edits)
         return [
             Figure(name: "\(name): text", value: Double(textBytes) / 1_024, unit: "KiB"),
             Figure(name: "\(name): client CPU an edit", value: clientCPU / count * 1e6, unit: "µs"),
@@ -150,7 +150,7 @@ final class TypingDesk {
     let server: BenchServer
     let session: Session
     let bucket: Bucket
-    private static let key: String = "paper"
+    private static let key = "paper"
 
     init(parent: String) async throws {
         server = try BenchServer(users: 1, parent: parent)
@@ -172,11 +172,11 @@ final class TypingDesk {
     /// Types the edits, each as a separate change: the next begins when the server has the one before.
     @discardableResult
     func type(_ edits: ArraySlice<TypedEdit>) async throws -> EditCost {
-        var cost: EditCost = EditCost()
+        var cost = EditCost()
         cost.acknowledgements.reserveCapacity(edits.count)
         let (cpu, server, written): (Double, Double, Int) = (ownCPU(), server.process.cpuSeconds(), ownWrites())
         let start: UInt64 = nanoseconds()
-        for (number, edit): (Int, TypedEdit) in edits.enumerated() {
+        for (number, edit) in edits.enumerated() {
             if number % 20_000 == 19_999 { reportProgress(number + 1, of: edits.count, since: start) }
             let pressed: UInt64 = nanoseconds()
             try await bucket.editText(
@@ -202,7 +202,7 @@ private func reportProgress(_ done: Int, of count: Int, since start: UInt64) {
 
 /// CPU seconds of this process, user and system.
 func ownCPU() -> Double {
-    var usage: rusage = rusage()
+    var usage = rusage()
     getrusage(RUSAGE_SELF.rawValue, &usage)
     return Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
         + Double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6
@@ -212,7 +212,7 @@ func ownCPU() -> Double {
 func ownWrites() -> Int {
     guard let file: UnsafeMutablePointer<FILE> = fopen("/proc/self/io", "r") else { return 0 }
     defer { fclose(file) }
-    var line: [CChar] = .init(repeating: 0, count: 128)
+    var line = [CChar](repeating: 0, count: 128)
     while fgets(&line, 128, file) != nil {
         let text: String = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
         if text.hasPrefix("wchar: ") { return Int(text.dropFirst(7).dropLast()) ?? 0 }

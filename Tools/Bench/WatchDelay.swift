@@ -5,7 +5,7 @@ import ThicketServerProcess
 /// until `thicket watch` has printed it. Three programs: the two and a server, all on this disk. Each save changes the
 /// file's size, as typing does.
 func watchDelay(rounds: Int) throws -> [Figure] {
-    let server: BenchServer = try BenchServer(users: 1)
+    let server = try BenchServer(users: 1)
     let folder: String = server.process.folder
     mkdir(folder + "/notes", 0o700)
     let account: [String] = [
@@ -14,10 +14,10 @@ func watchDelay(rounds: Int) throws -> [Figure] {
     ]
     let mirror: Tool = try Tool(
         ["mirror", folder + "/notes", "notes"], environment: account + ["THICKET_HOME=\(folder)/one"])
-    let watch: Tool = try Tool(["watch", "notes", "--json"], environment: account + ["THICKET_HOME=\(folder)/two"])
+    let watch = try Tool(["watch", "notes", "--json"], environment: account + ["THICKET_HOME=\(folder)/two"])
     func press(_ number: Int) throws -> Double {
         let typed: String = String(repeating: "a", count: 1 + (number + 1) % 40)
-        let text: String = "{\"title\":\"\(typed)\",\"pressed\":\(number)}"
+        let text = "{\"title\":\"\(typed)\",\"pressed\":\(number)}"
         let file: Int32 = open(folder + "/notes/page.json", O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         guard file >= 0, write(file, text, text.utf8.count) == text.utf8.count else {
             throw BenchError("cannot write the file: errno \(errno)")
@@ -50,10 +50,10 @@ private final class Tool {
     init(_ arguments: [String], environment: [String]) throws {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { throw BenchError("no pipe: errno \(errno)") }
-        for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         output = ends[0]
         defer { close(ends[1]) }
-        var actions: posix_spawn_file_actions_t = posix_spawn_file_actions_t()
+        var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, ends[1], 1)
@@ -61,7 +61,7 @@ private final class Tool {
         let program: String = try ServerProcess.sibling("thicket")
         let words: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
         let variables: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
-        defer { for word: UnsafeMutablePointer<CChar>? in words + variables { free(word) } }
+        defer { for word in words + variables { free(word) } }
         let result: Int32 = posix_spawn(&process, program, &actions, nil, words, variables)
         guard result == 0 else { throw BenchError("cannot start \(program): errno \(result)") }
     }
@@ -80,7 +80,7 @@ private final class Tool {
     /// Reads until a line holds `wanted`.
     func wait(for wanted: String, seconds: Int32) throws {
         let needle: [UInt8] = Array(wanted.utf8)
-        var chunk: [UInt8] = .init(repeating: 0, count: 65_536)
+        var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {
             while let end: Int = text.firstIndex(of: 0x0A) {
                 let line: [UInt8] = Array(text[..<end])

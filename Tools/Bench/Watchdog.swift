@@ -19,7 +19,7 @@ enum Watchdog {
     }
 
     /// Set for the process of a scenario: it runs that scenario and watches nothing.
-    private static let variable: String = "THICKET_BENCH_SCENARIO"
+    private static let variable = "THICKET_BENCH_SCENARIO"
     /// Status of a scenario's process that lacks something.
     static let notMeasuredStatus: Int32 = 4
     /// Microseconds between two checks of the process.
@@ -57,7 +57,7 @@ enum Watchdog {
         let parent: pid_t = getppid()
         _ = OwnThread("parent") {
             while getppid() == parent { usleep(200_000) }
-            for process: pid_t in descendants(of: getpid()) { kill(process, SIGKILL) }
+            for process in descendants(of: getpid()) { kill(process, SIGKILL) }
             _exit(1)
         }
     }
@@ -66,7 +66,7 @@ enum Watchdog {
         setenv(variable, "1", 1)
         defer { unsetenv(variable) }
         var words: [UnsafeMutablePointer<CChar>?] = [strdup(CommandLine.arguments[0]), strdup(scenario), nil]
-        defer { for word: UnsafeMutablePointer<CChar>? in words { free(word) } }
+        defer { for word in words { free(word) } }
         var process: pid_t = 0
         let result: Int32 = posix_spawn(&process, "/proc/self/exe", nil, nil, &words, environ)
         guard result == 0 else {
@@ -80,23 +80,23 @@ enum Watchdog {
     private static func killTree(of process: pid_t) {
         var stopped: Set<pid_t> = []
         while case let running = Set([process] + descendants(of: process)).subtracting(stopped), !running.isEmpty {
-            for process: pid_t in running { kill(process, SIGSTOP) }
+            for process in running { kill(process, SIGSTOP) }
             stopped.formUnion(running)
         }
-        for process: pid_t in stopped { kill(process, SIGKILL) }
+        for process in stopped { kill(process, SIGKILL) }
     }
 
     /// All descendants of this process.
     private static func descendants(of process: pid_t) -> [pid_t] {
         var parents: [pid_t: pid_t] = [:]
-        for process: pid_t in numbers(in: "/proc") {
+        for process in numbers(in: "/proc") {
             let text: String = ServerProcess.read("/proc/\(process)/stat")
             // The name in the middle may hold anything; behind it come the state and the parent.
             let fields: [Substring] = text[(text.lastIndex(of: ")") ?? text.endIndex)...].split(separator: " ")
             if fields.count > 2, let parent: pid_t = pid_t(fields[2]) { parents[process] = parent }
         }
         var found: [pid_t] = [process]
-        var place: Int = 0
+        var place = 0
         while place < found.count {
             found += parents.filter { $0.value == found[place] }.map(\.key)
             place += 1

@@ -4,7 +4,7 @@ import ThicketCommandLine
 import ThicketProcesses
 import ThicketSweep
 
-let program: Program = .init(
+let program = Program(
     name: "thicket-crash", summary: "the crash test of Thicket", version: "1",
     commands: [
         Command(
@@ -30,7 +30,7 @@ let program: Program = .init(
 
 /// Writes the findings and the verdict.
 func verdict(_ summary: String, _ faults: [String], isClean: Bool) -> Bool {
-    for fault: String in faults.prefix(20) { Terminal.write("FAULT \(fault)\n") }
+    for fault in faults.prefix(20) { Terminal.write("FAULT \(fault)\n") }
     Terminal.write(summary + (isClean ? ": passed\n" : ": FAILED\n"))
     return isClean
 }
@@ -42,7 +42,7 @@ func seed(_ call: Invocation) throws(BadValue) -> UInt64 {
 }
 
 func crash(_ call: Invocation) throws(BadValue) -> Int32 {
-    var settings: CrashTest.Settings = .init()
+    var settings = CrashTest.Settings()
     settings.rounds = try call.number("rounds", else: 100, in: 1...1_000_000)
     settings.seed = try seed(call)
     do throws(ProcessError) {

@@ -140,7 +140,7 @@ public struct Endurance: Sendable {
     }
 
     private func difference(_ mine: [String: String], _ truth: [String: String]) -> String? {
-        for key: String in Set(mine.keys).union(truth.keys).sorted() {
+        for key in Set(mine.keys).union(truth.keys).sorted() {
             let (here, there) = (mine[key] ?? "nothing", truth[key] ?? "nothing")
             guard here.utf8.elementsEqual(there.utf8) else {
                 return "\(key) is \(here.prefix(120)), the server has \(there.prefix(120))"

@@ -236,7 +236,7 @@ actor EnduranceHost {
 
     private static func metric(_ name: String, port: UInt16) -> Int {
         guard let page = try? PlainHTTP.get("/metrics", port: port) else { return 0 }
-        for line: Substring in page.split(separator: "\n") where line.hasPrefix(name + " ") {
+        for line in page.split(separator: "\n") where line.hasPrefix(name + " ") {
             return Int(line.dropFirst(name.count + 1)) ?? 0
         }
         return 0

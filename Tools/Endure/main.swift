@@ -4,7 +4,7 @@ import ThicketCommandLine
 import ThicketEndurance
 import ThicketProcesses
 
-let program: Program = .init(
+let program = Program(
     name: "thicket-endure", summary: "mixed load on a real server, for hours", version: "1",
     commands: [
         Command(
@@ -16,12 +16,12 @@ let program: Program = .init(
     ])
 
 func endure(_ call: Invocation) async throws(BadValue) -> Int32 {
-    var settings: Endurance.Settings = .init()
+    var settings = Endurance.Settings()
     settings.seconds = try call.number("minutes", else: 120, in: 0.05...100_000) * 60
     settings.seed = try call.number("seed", else: UInt64(Steady.milliseconds()), in: 0...UInt64.max)
     Terminal.write("mixed load: seed \(settings.seed), \(settings.seconds / 60) minutes\n")
     let faults: [String] = await Endurance(settings) { (line: String) in _ = Terminal.write(line + "\n") }.run()
-    for fault: String in faults { Terminal.write("FAULT \(fault)\n") }
+    for fault in faults { Terminal.write("FAULT \(fault)\n") }
     Terminal.write(faults.isEmpty ? "mixed load: passed\n" : "mixed load: FAILED, \(faults.count) faults\n")
     return faults.isEmpty ? 0 : 1
 }

@@ -13,10 +13,10 @@ public final class Browser {
     public private(set) var errors: [String] = []
 
     private let process: ChildProcess
-    private let folder: TemporaryFolder = .init("browser")
+    private let folder = TemporaryFolder("browser")
     private let socket: WireSocket
-    private var lastCall: Int = 0
-    private var session: String = ""
+    private var lastCall = 0
+    private var session = ""
     private var unread: [[UInt8]] = []
 
     /// Starts it and waits until it can be driven.

@@ -20,7 +20,7 @@ public final class ChildProcess {
     private let errors: Int32
     private var outputBytes: [UInt8] = []
     private var errorBytes: [UInt8] = []
-    private var isOver: Bool = false
+    private var isOver = false
 
     /// Starts a program.
     /// - Parameters:
@@ -210,7 +210,7 @@ public final class ChildProcess {
     private static func makePipe() -> (read: Int32, write: Int32)? {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { return nil }
-        for end: Int32 in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         return (ends[0], ends[1])
     }
 }

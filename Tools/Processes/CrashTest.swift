@@ -51,8 +51,8 @@ public struct CrashTest {
 
     private let settings: Settings
     private let report: (String) -> Void
-    private let folder: TemporaryFolder = .init("crash")
-    private let copies: TemporaryFolder = .init("crash-copies")
+    private let folder = TemporaryFolder("crash")
+    private let copies = TemporaryFolder("crash-copies")
     private static let app = "crash"
 
     /// - Parameter report: gets a line for each round.

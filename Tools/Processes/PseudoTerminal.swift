@@ -12,9 +12,9 @@ public final class PseudoTerminal {
     public let id: pid_t
     private let keyboard: Int32
     private var bytes: [UInt8] = []
-    private var isOver: Bool = false
+    private var isOver = false
     /// The present screen.
-    public private(set) var screen: TerminalScreen = .init()
+    public private(set) var screen = TerminalScreen()
 
     /// Starts it with the terminal as its controlling one, for input, output and errors.
     /// - Parameter variables: as in `ChildProcess`; the kind and size of the terminal are added here.

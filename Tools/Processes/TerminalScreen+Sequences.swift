@@ -96,7 +96,7 @@ extension TerminalScreen {
     private mutating func control(_ text: Substring) -> Bool {
         let isPrivate = text.hasPrefix("?")
         var numbers = [Int]()
-        for part: Substring in text.dropFirst(isPrivate ? 1 : 0).dropLast()
+        for part in text.dropFirst(isPrivate ? 1 : 0).dropLast()
             .split(separator: ";", omittingEmptySubsequences: false)
         {
             // An omitted number is 0. Anything else has a meaning that is not known here.

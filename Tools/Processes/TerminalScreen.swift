@@ -19,7 +19,7 @@ public struct TerminalScreen: Sendable {
     let columns: Int
     public private(set) var cursor: (row: Int, column: Int) = (0, 0)
     /// A letter is in the last column, and the next one will begin a row.
-    private var isPastEnd: Bool = false
+    private var isPastEnd = false
     private var scrolled: ClosedRange<Int>
     private var saved: (row: Int, column: Int) = (0, 0)
     /// The rows that are shown again when the program leaves the alternate screen.
@@ -27,7 +27,7 @@ public struct TerminalScreen: Sendable {
     private var last: Unicode.Scalar = " "
     /// Private modes that are on.
     private(set) var modes: Set<Int> = [Self.wrapping, 25]
-    private var inserts: Bool = false
+    private var inserts = false
     /// The first sequences that this model does not know, as text.
     public internal(set) var unknown: [String] = []
     /// A sequence or a letter whose end has not arrived.
@@ -154,7 +154,7 @@ public struct TerminalScreen: Sendable {
         guard eraseInRow(part) else { return false }
         let others =
             part == 0 ? cursor.row + 1..<cells.count : part == 1 ? 0..<cursor.row : 0..<cells.count
-        for row: Int in others { cells[row] = blanks(columns) }
+        for row in others { cells[row] = blanks(columns) }
         return true
     }
 

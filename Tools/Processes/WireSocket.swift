@@ -8,10 +8,10 @@ import ThicketProtocol
 public final class WireSocket {
     public let descriptor: Int32
     /// Set when the other side has closed.
-    public private(set) var isClosed: Bool = false
+    public private(set) var isClosed = false
     /// Code of the server's close frame, if it sent one.
     public private(set) var closeCode: WebSocketCloseCode?
-    private var reader: WebSocketReader = .init(role: .client, messageBytesMax: 256 << 20)
+    private var reader = WebSocketReader(role: .client, messageBytesMax: 256 << 20)
     private var waiting: [UInt8] = []
     private var arrived: [[UInt8]] = []
 

@@ -35,7 +35,7 @@ public struct CrashSweep: Sendable {
         /// All violations, in words.
         public var faults: [String] = []
         /// The features that the workload has covered.
-        public var covered: String = ""
+        public var covered = ""
         public var summary: String {
             "crash sweep: \(changes) changes (\(covered)), stopped at \(points) writes and syncs, \(restarts) restarts: "
                 + "\(lost) acknowledged changes lost, \(duplicated) applied twice, \(faults.count) faults"

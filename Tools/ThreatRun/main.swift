@@ -6,7 +6,7 @@ import ThicketThreats
 
 let seed: Option = .value("seed", "NUMBER", "what is sent, in which order", defaultText: "the time")
 
-let program: Program = .init(
+let program = Program(
     name: "thicket-threats", summary: "attackers against a real server", version: "1",
     commands: [
         Command(
@@ -42,7 +42,7 @@ func attack(_ call: Invocation) async throws(BadValue) -> Int32 {
         let phrases: Int = try call.number("phrases", else: 1_000, in: 1...100_000)
         do { faults = try WordsRun.run(phrases: phrases, seed: seed, report: say) } catch { faults = ["\(error)"] }
     } else if name == "timing" {
-        var settings: TimingRun.Settings = .init()
+        var settings = TimingRun.Settings()
         settings.count = try call.number("count", else: settings.count, in: 10...1_000_000)
         settings.costly = try call.number("costly", else: settings.costly, in: 10...100_000)
         settings.seed = seed
@@ -52,7 +52,7 @@ func attack(_ call: Invocation) async throws(BadValue) -> Int32 {
             faults = ["\(error)"]
         }
     } else {
-        var settings: HostileRun.Settings = .init()
+        var settings = HostileRun.Settings()
         settings.requests = try call.number("requests", else: settings.requests, in: 1...100_000_000)
         settings.first = try call.number("first", else: 0, in: 0...100_000_000)
         settings.seed = seed
@@ -60,7 +60,7 @@ func attack(_ call: Invocation) async throws(BadValue) -> Int32 {
         outcome.lines.forEach(say)
         faults = outcome.faults
     }
-    for fault: String in faults { say("FAULT \(fault)") }
+    for fault in faults { say("FAULT \(fault)") }
     say(faults.isEmpty ? "\(name): passed" : "\(name): FAILED, \(faults.count) faults")
     return faults.isEmpty ? 0 : 1
 }

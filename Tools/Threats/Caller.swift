@@ -86,7 +86,7 @@ public final class Caller {
             let (head, used): (HTTPResponseHead?, Int) = try read(&reader)
             raw += unread[..<used]
             unread.removeFirst(used)
-            guard let head: HTTPResponseHead else {
+            guard let head else {
                 try fill()
                 continue
             }

@@ -80,7 +80,7 @@ public struct CanarySearch: Sendable {
     /// By the first eight bytes of a spelling, as a number.
     private var spellings: [UInt64: [(canary: Int, form: Int)]] = [:]
     /// Whether any spelling begins with these two bytes.
-    private var begins: [Bool] = .init(repeating: false, count: 1 << 16)
+    private var begins = [Bool](repeating: false, count: 1 << 16)
 
     public init(_ canaries: [Canary]) {
         self.canaries = canaries

@@ -29,7 +29,7 @@ final class DigestChains: @unchecked Sendable {
         mask = size - 1
         for (number, canary) in canaries.enumerated() {
             var value = canary.secret
-            for round: Int in Self.rounds {
+            for round in Self.rounds {
                 value = Hash.sha256(value)
                 insert(value, UInt32(number << 16 | round))
             }

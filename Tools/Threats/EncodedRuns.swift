@@ -82,8 +82,8 @@ enum EncodedRuns {
     /// The value of each letter; 255 for others.
     private static func table(_ letters: String, _ more: (Unicode.Scalar, UInt8)...) -> [UInt8] {
         var table = [UInt8](repeating: 0xFF, count: 256)
-        for (value, letter): (Int, UInt8) in letters.utf8.enumerated() { table[Int(letter)] = UInt8(value) }
-        for (letter, value): (Unicode.Scalar, UInt8) in more { table[Int(UInt8(ascii: letter))] = value }
+        for (value, letter) in letters.utf8.enumerated() { table[Int(letter)] = UInt8(value) }
+        for (letter, value) in more { table[Int(UInt8(ascii: letter))] = value }
         return table
     }
 }

@@ -85,7 +85,7 @@ struct HostileWay: Sendable {
         HostileWay("a run put in") { bytes, _, random in
             let letters: [UInt8] = [0, 0x20, 0x0A, 0x0D, 0x22, 0x5B, 0x7B, 0x25, 0x3A, 0x61, 0xC3, 0xFF]
             let count: Int = 1 << Int(random.next() % 15)
-            let run: [UInt8] = .init(repeating: letters[Int(random.next() % UInt64(letters.count))], count: count)
+            let run = [UInt8](repeating: letters[Int(random.next() % UInt64(letters.count))], count: count)
             let start = place(in: bytes, &random)
             return Array(bytes[..<start] + run + bytes[start...])
         },

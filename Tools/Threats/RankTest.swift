@@ -20,7 +20,7 @@ public enum RankTest {
             // Equal values share the mean of their ranks, which count from 1.
             let rank: Double = Double(start + end + 1) / 2
             rankSum += rank * Double(all[start..<end].count(where: \.isLeft))
-            let count: Double = Double(end - start)
+            let count = Double(end - start)
             ties += count * count * count - count
             start = end
         }

@@ -33,7 +33,7 @@ public final class RecordingProxy: @unchecked Sendable {
     private let listener: Int32
     private let bell: (read: Int32, write: Int32)
     private let state: Mutex<State> = Mutex(State())
-    private var thread: pthread_t = .init()
+    private var thread = pthread_t()
 
     /// Listens on 127.0.0.1.
     /// - Parameter target: port of the server on this machine.

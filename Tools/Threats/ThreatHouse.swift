@@ -99,7 +99,7 @@ public final class ThreatHouse {
 
     /// The value behind a label at the beginning of a line.
     private static func value(_ label: String, in text: String) throws(ProcessError) -> String {
-        for line: Substring in text.split(separator: "\n") where line.hasPrefix(label) {
+        for line in text.split(separator: "\n") where line.hasPrefix(label) {
             return String(line.dropFirst(label.count).drop { $0 == " " })
         }
         throw ProcessError("no \(label) in: \(text)")

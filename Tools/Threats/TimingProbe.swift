@@ -33,8 +33,8 @@ struct TimingProbe {
         /// The probability for the two kinds that differ most.
         var probability: Double {
             var least: Double = 1
-            for left: Int in times.indices {
-                for right: Int in times.indices where right > left {
+            for left in times.indices {
+                for right in times.indices where right > left {
                     least = min(least, RankTest.probability(times[left], times[right]))
                 }
             }
@@ -55,7 +55,7 @@ struct TimingProbe {
                 // The first answer on a connection is slower, whatever it is.
                 _ = try caller?.ask("GET", "/health/live")
             }
-            for kind: Int in kinds.indices.shuffled(using: &random) {
+            for kind in kinds.indices.shuffled(using: &random) {
                 let bytes = request(kind, round)
                 let begun = Self.nanoseconds()
                 try caller?.send(bytes)

@@ -265,7 +265,7 @@ struct LoginCommandTests {
     func line(typed: String, expected: String?) {
         var line = SecretLine()
         var last = SecretLine.Step.more
-        for byte: UInt8 in typed.utf8 where last == .more { last = line.enter(byte) }
+        for byte in typed.utf8 where last == .more { last = line.enter(byte) }
         #expect((last == .done ? line.text : nil) == expected)
         #expect(last != .more)
     }

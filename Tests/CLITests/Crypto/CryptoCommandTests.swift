@@ -158,7 +158,7 @@ struct CryptoCommandTests {
     func words() throws {
         let cases = try #require(Vectors.json("container/bip39-english.json").arrayValue)
         let lines: [JSONValue] = try cases.map { ["words": try #require($0["mnemonic"])] }
-        for (each, answer): (JSONValue, JSONValue) in zip(cases, try Self.run("words", lines)) {
+        for (each, answer) in zip(cases, try Self.run("words", lines)) {
             #expect(answer == ["entropy": try #require(each["entropy"])])
         }
         let bad: [JSONValue] = ["", "abandon", "zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo zoo", "xyz"]
@@ -184,7 +184,7 @@ struct CryptoCommandTests {
             "merkle", consistency.map { .object(try line($0["size2"]).setting(["size1": try #require($0["size1"])])) })
         #expect(consistent.map { $0["consistency"] } == consistency.map { $0["proof"] })
         let bad: [JSONObject] = [["index": 8], ["index": -1], ["size1": 0], ["size1": 9], ["index": "x"]]
-        for answer: JSONValue in try Self.run("merkle", bad.map { .object(try line(8).setting($0)) }) {
+        for answer in try Self.run("merkle", bad.map { .object(try line(8).setting($0)) }) {
             #expect(answer["error"] != nil && answer["root"] == nil)
         }
     }

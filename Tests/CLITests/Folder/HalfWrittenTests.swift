@@ -124,7 +124,7 @@ struct HalfWrittenTests {
                 (Int(IN_MOVED_FROM), "a name of 16 byt", false, true),
                 (close, "b", true, true), (Int(IN_Q_OVERFLOW), "b", false, true),
             ]
-            for (number, row): (Int, (mask: Int, name: String, isWritten: Bool, isNews: Bool)) in cases.enumerated() {
+            for (number, row) in cases.enumerated() {
                 #expect(files.apply(event(row.mask, row.name)[...]) == row.isNews, "\(number)")
                 #expect(files.contains(row.name) == row.isWritten, "\(number)")
             }

@@ -100,7 +100,7 @@ struct MirrorStepTests {
     @Test("a file that cannot be read holds every step of its key, whatever the bucket has")
     func holds() throws {
         for object: JSONObject? in [nil, ["a": 1], ["a": 2]] {
-            let step: MirrorStep = .init(
+            let step = MirrorStep(
                 key: "a", base: try MirrorStepTests.base(#"{"a":1}"#, name: "a.json"),
                 file: try MirrorStepTests.file("{ half", name: "a.json"), object: object)
             #expect(name(step) == "hold")

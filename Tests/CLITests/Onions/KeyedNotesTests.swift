@@ -161,7 +161,7 @@ struct KeyedNotesTests {
         let password = "Canary-keyed-77-sesame"
         try house.good(["signup", "--user", "ann"], house.place.merging(["THICKET_PASSWORD": password]) { $1 })
         try house.good(["onions", "new"], input: "Canary title 88\ncanary info 89")
-        let terminal: PseudoTerminal = try .init(
+        let terminal = try PseudoTerminal(
             [Programs.thicket, "onions", "view"], variables: house.bench.variables("home", [:]))
         try terminal.wait(forShown: "Password (not shown)")
         terminal.type("a guess\r")

@@ -14,7 +14,7 @@ struct NoteSaverTests {
         enum Line: Sendable { case answers, isLostBefore, isLostBehind }
 
         private(set) var notes: [String: String]
-        private(set) var writes: Int = 0
+        private(set) var writes = 0
         var line = Line.answers
         /// No new note is accepted.
         var isFull = false

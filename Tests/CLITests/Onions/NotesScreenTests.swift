@@ -347,7 +347,7 @@ struct NotesScreenTests {
         _ = screen.handle(.size(rows: 6, columns: 4), now: 0)
         #expect(screen.frame().cursor.map { $0.row == 3 || $0.row == 4 } == true)
         #expect(Self.shown(screen)[3...4].contains { $0.contains("9") })
-        let layout: TextLayout = .init("日本語abc", columns: 5, width: Self.width)
+        let layout = TextLayout("日本語abc", columns: 5, width: Self.width)
         #expect(layout.rows.map(\.shown) == ["日本", "語abc"])
         #expect(layout.position(of: 3) == (1, 2) && layout.place(row: 0, column: 3) == 1)
         #expect(TextLayout("", columns: 5, width: Self.width).rows.count == 1)
@@ -366,7 +366,7 @@ struct NotesScreenTests {
             (" abc日", 4, [" ", "abc", "日"]), ("ab ", 2, ["ab"]), ("\n", 5, ["", ""]),
         ] as [(String, Int, [String])])
     func words(text: String, columns: Int, rows: [String]) {
-        let layout: TextLayout = .init(text, columns: columns, width: Self.width)
+        let layout = TextLayout(text, columns: columns, width: Self.width)
         #expect(layout.rows.map(\.shown) == rows)
         #expect(layout.rows.allSatisfy { TextLayout.cells($0.shown, Self.width) <= columns })
         // Every place between characters is in one row, and is found in that row again.
@@ -378,7 +378,7 @@ struct NotesScreenTests {
             if column < columns { #expect(layout.place(row: row, column: column) == place) }
             place += character.utf16.count
         }
-        for row: Int in layout.rows.indices {
+        for row in layout.rows.indices {
             #expect(layout.position(of: layout.lastPlace(row: row)).row == row, "the end of row \(row) is in it")
             #expect(layout.position(of: layout.place(row: row, column: 1_000)).row == row)
         }

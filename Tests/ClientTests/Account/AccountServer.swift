@@ -13,7 +13,7 @@ import ThicketTestServer
 /// A real server on a real store with a partner's app `app` and an app `notes` with accounts, by a clock that the test
 /// steps.
 final class AccountServer: Sendable {
-    private let folder: String = "/tmp/thicket-session-\(getpid())-\(RandomBytes.hex(6))"
+    private let folder = "/tmp/thicket-session-\(getpid())-\(RandomBytes.hex(6))"
     let server: TestServer
     let partner: String
     let apiKey: String
@@ -23,12 +23,12 @@ final class AccountServer: Sendable {
     private final class Box: Sendable {
         let time: Mutex<Int64> = Mutex(1_800_000_000_000)
     }
-    private let box: Box = Box()
-    private let mails: Mails = Mails()
+    private let box = Box()
+    private let mails = Mails()
 
     /// The mails that the server sends.
     private final class Mails: MailOutbox, Sendable {
-        private let row: BlockingQueue<Mail> = .init(bound: 10)
+        private let row = BlockingQueue<Mail>(bound: 10)
         func put(_ mail: Mail, now: Double) throws(DirectoryError) { row.add(mail) }
         func rehearse(_ mail: Mail, now: Double) throws(DirectoryError) {}
 
@@ -37,23 +37,23 @@ final class AccountServer: Sendable {
 
     /// The code in the next mail, once it is sent.
     func nextCode() throws -> SecureBytes {
-        let mail: Mail = try #require(mails.next())
+        let mail = try #require(mails.next())
         return SecureBytes(copying: Array(mail.text.utf8.filter { (0x30...0x39).contains($0) }.prefix(8)))
     }
 
     init() throws {
         mkdir(folder, 0o700)
-        let path: String = folder + "/thicket.db"
-        let store: SQLiteStore = try .init(path: path)
+        let path = folder + "/thicket.db"
+        let store = try SQLiteStore(path: path)
         let key: ServerKey = try .load(folder + "/key")
-        let admin: PartnerAdmin = try .init(path: path, key: key)
+        let admin = try PartnerAdmin(path: path, key: key)
         (partner, apiKey, authKey) = try admin.create(id: nil, now: 0)
         try admin.setKeepsPasswords(true, id: partner)
-        let operators: StoreAdmin = try .init(path: path)
+        let operators = try StoreAdmin(path: path)
         try operators.createApp(try AppID("app"), partner: partner, now: 0)
         try operators.createApp(try AppID("notes"), now: 0)
         accountKey = try operators.addKey(of: try AppID("notes"), isAdmin: false, now: 1)
-        let box: Box = box
+        let box = box
         server = try TestServer(
             store: store,
             partners: TestPartners(
@@ -68,19 +68,19 @@ final class AccountServer: Sendable {
 
     deinit {
         server.stop()
-        for name: String in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] { remove(folder + name) }
+        for name in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/key", ""] { remove(folder + name) }
     }
 
     /// The bytes of the database as they are on disk, its write-ahead log included.
     func dump() throws -> [UInt8] {
-        var bytes: [UInt8] = []
-        for name: String in ["/thicket.db", "/thicket.db-wal"] {
-            let file: Int32 = open(folder + name, O_RDONLY | O_CLOEXEC)
+        var bytes = [UInt8]()
+        for name in ["/thicket.db", "/thicket.db-wal"] {
+            let file = open(folder + name, O_RDONLY | O_CLOEXEC)
             guard file >= 0 else { throw ClientError(.store, "cannot read \(name)") }
             defer { close(file) }
-            var chunk: [UInt8] = .init(repeating: 0, count: 1 << 16)
+            var chunk = [UInt8](repeating: 0, count: 1 << 16)
             while true {
-                let count: Int = read(file, &chunk, chunk.count)
+                let count = read(file, &chunk, chunk.count)
                 guard count > 0 else { break }
                 bytes += chunk[..<count]
             }
@@ -90,12 +90,12 @@ final class AccountServer: Sendable {
 
     /// Salts and hashes that the server keeps of passwords that were sent, of accounts and of partners' users.
     func sentPasswords() throws -> [(salt: [UInt8], hash: [UInt8])] {
-        let database: Database = try .init(path: folder + "/thicket.db")
-        var found: [(salt: [UInt8], hash: [UInt8])] = []
-        for query: String in [
+        let database = try Database(path: folder + "/thicket.db")
+        var found = [(salt: [UInt8], hash: [UInt8])]()
+        for query in [
             "SELECT salt, verifier FROM account WHERE scheme = 0", "SELECT salt, verifier FROM credential",
         ] {
-            let rows: Statement = try database.statement(query)
+            let rows = try database.statement(query)
             defer { rows.reset() }
             while try rows.step() { found.append((salt: rows.bytes(0), hash: rows.bytes(1))) }
         }
@@ -111,8 +111,8 @@ final class AccountServer: Sendable {
     }
 
     func backup(of user: String, isPartners: Bool = false) throws -> StoredBundle {
-        let database: Database = try .init(path: folder + "/thicket.db")
-        let rows: Statement = try database.statement(
+        let database = try Database(path: folder + "/thicket.db")
+        let rows = try database.statement(
             isPartners
                 ? "SELECT version, content FROM entity_bundle WHERE entity = ?1"
                 : "SELECT version, content FROM bundle WHERE user = ?1"
@@ -124,7 +124,7 @@ final class AccountServer: Sendable {
 
     /// Puts the bundle back as a restore of that backup does.
     func restore(_ backup: StoredBundle) throws {
-        let database: Database = try .init(path: folder + "/thicket.db")
+        let database = try Database(path: folder + "/thicket.db")
         try database.statement(
             backup.isPartners
                 ? "UPDATE entity_bundle SET version = ?2, content = ?3 WHERE entity = ?1"
@@ -163,24 +163,24 @@ final class AccountServer: Sendable {
 
     /// Registers a new user.
     func register() throws -> Registered {
-        let name: String = "user-\(RandomBytes.hex(6))"
-        let token: String = sign(
+        let name = "user-\(RandomBytes.hex(6))"
+        let token = sign(
             #"{"alg":"HS512","typ":"JWT"}"#,
             #"{"rezolve_entity_id":":NONE:","partner_entity_id":"\#(name)","exp":\#(seconds + 600)}"#)
-        let body: String = #"{"email":"a@example.com"}"#
-        let answer: String = try TestClient.http(
+        let body = #"{"email":"a@example.com"}"#
+        let answer = try TestClient.http(
             port: server.port,
             "POST /api/v1/authentication/register HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
                 + "x-rezolve-partner-apikey: \(apiKey)\r\nauthorization: Bearer \(token)\r\n"
                 + "content-length: \(body.utf8.count)\r\n\r\n\(body)")
         let parsed: Substring = try #require(answer.split(separator: "\r\n\r\n").last)
-        let entity: String = try #require(
+        let entity = try #require(
             try JSONDocument(parsing: Array(parsed.utf8)).root["entity_id"]?.string, "\(answer)")
         return Registered(name: name, entity: entity)
     }
 
     private func sign(_ header: String, _ payload: String) -> String {
-        let signed: String = Base64.encodeURL(Array(header.utf8)) + "." + Base64.encodeURL(Array(payload.utf8))
+        let signed = Base64.encodeURL(Array(header.utf8)) + "." + Base64.encodeURL(Array(payload.utf8))
         return signed + "."
             + Base64.encodeURL(Hash.hmacSHA512(key: Array(authKey.utf8), Array(signed.utf8)[...]))
     }
@@ -189,14 +189,14 @@ final class AccountServer: Sendable {
 /// A token source that the test controls: it counts requests, waits at a gate and returns the given token.
 final class TestSource: TokenSource {
     private struct State {
-        var count: Int = 0
-        var running: Int = 0
-        var mostAtOnce: Int = 0
-        var isShut: Bool = false
-        var waiting: [CheckedContinuation<Void, Never>] = []
-        var watchers: [(Int, CheckedContinuation<Void, Never>)] = []
+        var count = 0
+        var running = 0
+        var mostAtOnce = 0
+        var isShut = false
+        var waiting = [CheckedContinuation<Void, Never>]()
+        var watchers = [(Int, CheckedContinuation<Void, Never>)]()
     }
-    private let state: Mutex<State> = Mutex(State())
+    private let state = Mutex(State())
     private let make: @Sendable (TokenRequest) async throws -> String
 
     init(_ make: @escaping @Sendable (TokenRequest) async throws -> String) { self.make = make }
@@ -208,18 +208,18 @@ final class TestSource: TokenSource {
 
     func shut() { state.withLock { $0.isShut = true } }
     func open() {
-        let waiting: [CheckedContinuation<Void, Never>] = state.withLock { state in
+        let waiting = state.withLock { state in
             defer { state.waiting = [] }
             state.isShut = false
             return state.waiting
         }
-        for one: CheckedContinuation<Void, Never> in waiting { one.resume() }
+        for one in waiting { one.resume() }
     }
 
     /// Returns once there were `times` requests.
     func asked(_ times: Int) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isSo: Bool = state.withLock { state in
+            let isSo = state.withLock { state in
                 if state.count < times { state.watchers.append((times, continuation)) }
                 return state.count >= times
             }
@@ -228,18 +228,18 @@ final class TestSource: TokenSource {
     }
 
     func token(for request: TokenRequest) async throws -> String {
-        let reached: [CheckedContinuation<Void, Never>] = state.withLock { state in
+        let reached = state.withLock { state in
             state.count += 1
             state.running += 1
             state.mostAtOnce = max(state.mostAtOnce, state.running)
-            let count: Int = state.count
+            let count = state.count
             defer { state.watchers.removeAll { $0.0 <= count } }
             return state.watchers.filter { $0.0 <= count }.map(\.1)
         }
-        for one: CheckedContinuation<Void, Never> in reached { one.resume() }
+        for one in reached { one.resume() }
         defer { state.withLock { $0.running -= 1 } }
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let goesOn: Bool = state.withLock { state in
+            let goesOn = state.withLock { state in
                 if state.isShut { state.waiting.append(continuation) }
                 return !state.isShut
             }
@@ -254,7 +254,7 @@ final class SteppedClock: SessionClock {
     private struct State {
         var now: Int64 = 0
         var unixSeconds: Double
-        var sleepers: [(moment: Int64, continuation: CheckedContinuation<Void, Never>)] = []
+        var sleepers = [(moment: Int64, continuation: CheckedContinuation<Void, Never>)]()
     }
     private let state: Mutex<State>
 
@@ -264,20 +264,20 @@ final class SteppedClock: SessionClock {
     func unixSeconds() -> Double { state.withLock { $0.unixSeconds } }
 
     func pass(_ milliseconds: Int64) {
-        let due: [CheckedContinuation<Void, Never>] = state.withLock { state in
+        let due = state.withLock { state in
             state.now += milliseconds
             state.unixSeconds += Double(milliseconds) / 1_000
-            let now: Int64 = state.now
+            let now = state.now
             defer { state.sleepers.removeAll { $0.moment <= now } }
             return state.sleepers.filter { $0.moment <= now }.map(\.continuation)
         }
-        for one: CheckedContinuation<Void, Never> in due { one.resume() }
+        for one in due { one.resume() }
     }
 
     /// Sleepers that are never woken end with the clock; a cancelled sleeper sleeps on, as nothing waits for it.
     func sleep(until moment: Int64) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-            let isDue: Bool = state.withLock { state in
+            let isDue = state.withLock { state in
                 if moment > state.now { state.sleepers.append((moment, continuation)) }
                 return moment <= state.now
             }
@@ -286,7 +286,7 @@ final class SteppedClock: SessionClock {
     }
 
     deinit {
-        for one: CheckedContinuation<Void, Never> in state.withLock({ $0.sleepers.map(\.continuation) }) {
+        for one in state.withLock({ $0.sleepers.map(\.continuation) }) {
             one.resume()
         }
     }

@@ -21,21 +21,21 @@ struct AddressBookTests {
 
     @Test("an address added on one device is read on another whose token ended: one renewal, nothing is missing")
     func renewal() async throws {
-        let source: TestSource = TestSource { [bench, user] _ in bench.login(user, seconds: 60) }
+        let source = TestSource { [bench, user] _ in bench.login(user, seconds: 60) }
         source.shut()
-        let one: ClientSession = try await session("d/1", seconds: 60, source)
-        let two: ClientSession = try await session("d/2", seconds: 1_800, nil)
-        let home: Address = Address(fullName: "Ada Oak", line1: "1 Forest Road", city: "Bath")
+        let one = try await session("d/1", seconds: 60, source)
+        let two = try await session("d/2", seconds: 1_800, nil)
+        let home = Address(fullName: "Ada Oak", line1: "1 Forest Road", city: "Bath")
         try await one.addressBook.save(home)
         #expect(try await one.addressBook.getAll() == [home])
         #expect(try await two.addressBook.getAll() == [home])
         bench.pass(60)
         await source.asked(1)
-        let work: Address = Address(fullName: "Ada Ash", line1: "2 Mill Lane", city: "Ely", zip: "CB7")
+        let work = Address(fullName: "Ada Ash", line1: "2 Mill Lane", city: "Ely", zip: "CB7")
         try await two.addressBook.save(work)
-        let written: Bucket = try await two.bucket(AddressBook.bucketName)
+        let written = try await two.bucket(AddressBook.bucketName)
         try await written.waitUntilSynced(timeout: .seconds(120))
-        let all: Task<[Address], any Error> = Task { try await one.addressBook.getAll() }
+        let all = Task { try await one.addressBook.getAll() }
         source.open()
         #expect(try await all.value == [work, home])
         #expect(source.count == 1)
@@ -45,11 +45,11 @@ struct AddressBookTests {
 
     @Test("a save keeps an object's other members, an object that is not an address hides none, a delete removes")
     func objects() async throws {
-        let session: ClientSession = try await session("d/1", seconds: 600, nil)
-        let bucket: Bucket = try await session.bucket(AddressBook.bucketName)
+        let session = try await session("d/1", seconds: 600, nil)
+        let bucket = try await session.bucket(AddressBook.bucketName)
         try await bucket.set("a", to: ["id": "a", "fullName": "Ann", "line1": "x", "note": "ring twice"])
         try await bucket.set("odd", to: ["fullName": 7])
-        var ann: Address = try #require(try await session.addressBook.get("a"))
+        var ann = try #require(try await session.addressBook.get("a"))
         #expect(ann.city.isEmpty)
         ann.city = "Bath"
         try await session.addressBook.save(ann)
@@ -62,14 +62,14 @@ struct AddressBookTests {
 
     @Test("the address book is readable offline; after sign-out it fails with 401")
     func offline() async throws {
-        let session: ClientSession = try await session("d/1", seconds: 600, nil)
-        let home: Address = Address(fullName: "Ada Oak", line1: "1 Forest Road", city: "Bath")
+        let session = try await session("d/1", seconds: 600, nil)
+        let home = Address(fullName: "Ada Oak", line1: "1 Forest Road", city: "Bath")
         try await session.addressBook.save(home)
         #expect(try await session.addressBook.getAll() == [home])
         await session.sync.goOffline()
         #expect(try await session.addressBook.getAll() == [home])
         await session.signOut()
-        let error: ClientError? = await #expect(throws: ClientError.self) { try await session.addressBook.getAll() }
+        let error = await #expect(throws: ClientError.self) { try await session.addressBook.getAll() }
         #expect(error?.code == .unauthorized && error?.number == 401)
         await session.close()
     }

@@ -8,7 +8,7 @@ import ThicketTestServer
 @Suite("Sessions of built-in accounts", .serialized, .timeLimit(.minutes(15)))
 struct BuiltInAccountTests {
     private let bench: AccountServer
-    private static let patience: Duration = .seconds(120)
+    private static let patience = Duration.seconds(120)
 
     init() throws { bench = try AccountServer() }
 
@@ -21,32 +21,32 @@ struct BuiltInAccountTests {
 
     @Test("devices share data after sign-up and sign-in; wrong credentials (401) differ from an unreachable server")
     func signIn() async throws {
-        let app: ThicketApp = try bench.notes()
-        let one: ClientSession = try await app.signUp(username: "ann", password: "open sesame")
-        let notes: Bucket = try await one.bucket("notes")
+        let app = try bench.notes()
+        let one = try await app.signUp(username: "ann", password: "open sesame")
+        let notes = try await one.bucket("notes")
         try await notes.set("a", to: ["n": 1])
         try await notes.waitUntilSynced(timeout: Self.patience)
-        let two: ClientSession = try await app.signIn(username: "ANN", password: "open sesame")
+        let two = try await app.signIn(username: "ANN", password: "open sesame")
         #expect(two.user == one.user, "names are compared without case, and returned as they were made")
-        let copy: Bucket = try await two.bucket("notes")
+        let copy = try await two.bucket("notes")
         try await copy.waitUntilSynced(timeout: Self.patience)
         #expect(try await copy.get("a") == ["n": 1])
         #expect(try await two.devices().filter(\.isThisOne).count == 1)
         #expect(try await two.devices().count == 2)
-        for (name, password, number): (String, String, Int) in [("ann", "wrong", 401), ("bob", "wrong", 401)] {
-            let refused: (ClientError.Code, Int?)? = await code { () throws(ClientError) in
+        for (name, password, number) in [("ann", "wrong", 401), ("bob", "wrong", 401)] {
+            let refused = await code { () throws(ClientError) in
                 _ = try await app.signIn(username: name, password: password)
             }
             #expect(refused?.0 == .unauthorized && refused?.1 == number)
         }
-        let taken: (ClientError.Code, Int?)? = await code { () throws(ClientError) in
+        let taken = await code { () throws(ClientError) in
             _ = try await app.signUp(username: "ann", password: "another one")
         }
         #expect(taken?.0 == .refused && taken?.1 == 409)
         await one.close()
         await two.close()
-        let nowhere: ThicketApp = try ThicketApp(server: "http://127.0.0.1:1", app: "notes", apiKey: "k")
-        let lost: (ClientError.Code, Int?)? = await code { () throws(ClientError) in
+        let nowhere = try ThicketApp(server: "http://127.0.0.1:1", app: "notes", apiKey: "k")
+        let lost = await code { () throws(ClientError) in
             _ = try await nowhere.signIn(username: "ann", password: "open sesame")
         }
         #expect(lost?.0 == .network)
@@ -54,15 +54,15 @@ struct BuiltInAccountTests {
 
     @Test("a password change signs out the other devices and not this one, and no edit is lost")
     func changePassword() async throws {
-        let app: ThicketApp = try bench.notes()
-        let one: ClientSession = try await app.signUp(username: "ann", password: "open sesame")
-        let two: ClientSession = try await app.signIn(username: "ann", password: "open sesame")
-        var events: AsyncStream<SessionEvent>.Iterator = await two.events.makeAsyncIterator()
-        let notes: Bucket = try await one.bucket("notes")
-        let copy: Bucket = try await two.bucket("notes")
-        for bucket: Bucket in [notes, copy] { try await bucket.waitUntilSynced(timeout: Self.patience) }
+        let app = try bench.notes()
+        let one = try await app.signUp(username: "ann", password: "open sesame")
+        let two = try await app.signIn(username: "ann", password: "open sesame")
+        var events = await two.events.makeAsyncIterator()
+        let notes = try await one.bucket("notes")
+        let copy = try await two.bucket("notes")
+        for bucket in [notes, copy] { try await bucket.waitUntilSynced(timeout: Self.patience) }
         try await notes.set("a", to: ["n": 1])
-        let wrong: (ClientError.Code, Int?)? = await code { () throws(ClientError) in
+        let wrong = await code { () throws(ClientError) in
             try await one.changePassword(from: "wrong", to: "another one")
         }
         #expect(wrong?.0 == .unauthorized && wrong?.1 == 401)
@@ -74,7 +74,7 @@ struct BuiltInAccountTests {
         #expect(await events.next() == .expired)
         #expect(await events.next() == .signedOut(.expired))
         try await copy.set("c", to: ["n": 3])
-        let old: (ClientError.Code, Int?)? = await code { () throws(ClientError) in
+        let old = await code { () throws(ClientError) in
             try await two.signIn(password: "open sesame")
         }
         #expect(old?.1 == 401)
@@ -87,10 +87,10 @@ struct BuiltInAccountTests {
 
     @Test("a device revokes another device's token; deleting the account signs out as deleted")
     func tokens() async throws {
-        let app: ThicketApp = try bench.notes()
-        let one: ClientSession = try await app.signUp(username: "ann", password: "open sesame")
-        let two: ClientSession = try await app.signIn(username: "ann", password: "open sesame")
-        let others: [SessionToken] = try await one.tokens().filter { !$0.isCurrent }
+        let app = try bench.notes()
+        let one = try await app.signUp(username: "ann", password: "open sesame")
+        let two = try await app.signIn(username: "ann", password: "open sesame")
+        let others = try await one.tokens().filter { !$0.isCurrent }
         #expect(others.count == 1)
         try await one.revokeToken(try #require(others.first).id)
         #expect(await code { () throws(ClientError) in try await one.revokeToken("0123") }?.0 == .notFound)
@@ -99,7 +99,7 @@ struct BuiltInAccountTests {
         #expect(await code { () throws(ClientError) in try await one.deleteAccount(password: "wrong") }?.1 == 401)
         try await one.deleteAccount(password: "open sesame")
         #expect(await one.signOutReason == .deleted)
-        let gone: (ClientError.Code, Int?)? = await code { () throws(ClientError) in
+        let gone = await code { () throws(ClientError) in
             _ = try await app.signIn(username: "ann", password: "open sesame")
         }
         #expect(gone?.1 == 401)
@@ -109,11 +109,11 @@ struct BuiltInAccountTests {
 
     @Test("a partner's session refuses the calls of built-in accounts with invalidOptions")
     func kinds() async throws {
-        let user: AccountServer.Registered = try bench.register()
-        let partner: ClientSession = try await bench.app().createSession(
+        let user = try bench.register()
+        let partner = try await bench.app().createSession(
             accessToken: bench.login(user, seconds: 60), entityId: user.entity, partnerId: bench.partner)
         #expect(await code { () throws(ClientError) in _ = try await partner.tokens() }?.0 == .invalidOptions)
-        let change: (ClientError.Code, Int?)? = await code { () throws(ClientError) in
+        let change = await code { () throws(ClientError) in
             try await partner.changePassword(from: "a", to: "b")
         }
         #expect(change?.0 == .invalidOptions)
@@ -125,16 +125,16 @@ struct BuiltInAccountTests {
 
     @Test("unsent edits survive a sign-out and a restart, and go out when the same user signs in again")
     func restart() async throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let app: ThicketApp = try bench.notes(store: .file(folder.file("n.db")))
-        let one: ClientSession = try await app.signUp(username: "ann", password: "open sesame")
-        let notes: Bucket = try await one.bucket("notes")
+        let folder = try TemporaryFolder()
+        let app = try bench.notes(store: .file(folder.file("n.db")))
+        let one = try await app.signUp(username: "ann", password: "open sesame")
+        let notes = try await one.bucket("notes")
         try await notes.waitUntilSynced(timeout: Self.patience)
         #expect(await one.signOut())
         try await notes.set("late", to: ["n": 1])
         await one.close()
-        let two: ClientSession = try await app.signIn(username: "ann", password: "open sesame")
-        let again: Bucket = try await two.bucket("notes")
+        let two = try await app.signIn(username: "ann", password: "open sesame")
+        let again = try await two.bucket("notes")
         try await again.waitUntilSynced(timeout: Self.patience)
         #expect(try await again.pendingCount == 0)
         #expect(try await again.info("late").version == 1)
@@ -147,22 +147,22 @@ struct StoreLockTests {
     @Test(
         "a closed store can be opened at once, though a starting child process still has copies of its descriptors")
     func copies() throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let path: String = folder.file("a.db")
+        let folder = try TemporaryFolder()
+        let path = folder.file("a.db")
         var store: SQLiteLocalStore? = try .init(path: path)
         let held: [Int32] = (3..<Int32(4_096)).filter { (descriptor: Int32) in
-            var name: [UInt8] = .init(repeating: 0, count: 4_096)
-            let count: Int = readlink("/proc/self/fd/\(descriptor)", &name, name.count)
+            var name = [UInt8](repeating: 0, count: 4_096)
+            let count = readlink("/proc/self/fd/\(descriptor)", &name, name.count)
             return count > 0 && String(decoding: name[..<count], as: UTF8.self).hasSuffix(path + ".lock")
         }
         #expect(held.count == 1)
         // The copies that a fork makes.
-        let copies: [Int32] = held.map { dup($0) }
+        let copies = held.map { dup($0) }
         store?.close()
         store = nil
-        let again: SQLiteLocalStore = try .init(path: path)
+        let again = try SQLiteLocalStore(path: path)
         again.close()
-        for copy: Int32 in copies { close(copy) }
+        for copy in copies { close(copy) }
     }
 }
 
@@ -170,12 +170,12 @@ struct StoreLockTests {
 struct DeviceIDTests {
     @Test("the device id of a store is made once, kept in a file of mode 0600, and the same at the next start")
     func kept() throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let store: StoreLocation = .file(folder.file("n.db"))
-        let id: String = try DeviceID.kept(by: store)
+        let folder = try TemporaryFolder()
+        let store = StoreLocation.file(folder.file("n.db"))
+        let id = try DeviceID.kept(by: store)
         #expect(id.utf8.count == 32)
         #expect(try DeviceID.kept(by: store) == id)
-        var status: stat = stat()
+        var status = stat()
         #expect(stat(folder.file("n.db.device"), &status) == 0 && status.st_mode & 0o777 == 0o600)
         #expect(try DeviceID.kept(by: .file(folder.file("other.db"))) != id)
         #expect(try DeviceID.kept(by: .memory) != DeviceID.kept(by: .memory))
@@ -183,8 +183,8 @@ struct DeviceIDTests {
 
     @Test("16 concurrent requests get the same device id")
     func race() async throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let store: StoreLocation = .file(folder.file("n.db"))
+        let folder = try TemporaryFolder()
+        let store = StoreLocation.file(folder.file("n.db"))
         let ids: Set<String> = await withTaskGroup(of: String?.self) { (group: inout TaskGroup<String?>) in
             for _ in 0..<16 { group.addTask { try? DeviceID.kept(by: store) } }
             return await group.reduce(into: []) { $0.insert($1 ?? "none") }
@@ -196,11 +196,11 @@ struct DeviceIDTests {
         "a damaged id file is an error, and no other id takes its place",
         arguments: ["", "short", "with space inside"])
     func damaged(text: String) throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let file: Int32 = open(folder.file("n.db.device"), O_WRONLY | O_CREAT, 0o600)
+        let folder = try TemporaryFolder()
+        let file = open(folder.file("n.db.device"), O_WRONLY | O_CREAT, 0o600)
         _ = write(file, text, text.utf8.count)
         close(file)
-        let error: ClientError? = #expect(throws: ClientError.self) {
+        let error = #expect(throws: ClientError.self) {
             try DeviceID.kept(by: .file(folder.file("n.db")))
         }
         #expect(error?.code == .store)

@@ -12,11 +12,11 @@ struct TokenMachineTests {
         TokenMachine(token: "t1", lifetime: lifetime, hasSource: hasSource, now: now, random: random)
     }
 
-    private static let second: TokenMachine.Token = .init(text: "t2", number: 2)
+    private static let second = TokenMachine.Token(text: "t2", number: 2)
 
     @Test("a refused call requests one new token and continues with it")
     func once() {
-        var machine: TokenMachine = Self.machine()
+        var machine = Self.machine()
         #expect(machine.wanted(now: 0).0 == .call(.init(text: "t1", number: 1)))
         let (verdict, actions): (TokenMachine.Verdict, [Action]) = machine.refused(1, now: 5)
         #expect(verdict == .wait && actions == [.report(.expired), .renew(1, old: "t1")])
@@ -33,7 +33,7 @@ struct TokenMachineTests {
 
     @Test("a call that is refused with the new token, too, signs the user out")
     func refusedAgain() {
-        var machine: TokenMachine = Self.machine()
+        var machine = Self.machine()
         _ = machine.refused(1, now: 0)
         _ = machine.renewed(1, "t2", lifetime: nil, now: 1, random: 0)
         let (verdict, actions): (TokenMachine.Verdict, [Action]) = machine.refused(2, isSecond: true, now: 2)
@@ -45,10 +45,10 @@ struct TokenMachineTests {
 
     @Test("a fresh token refused before its first use signs out; one that was used, or is old, is renewed")
     func fresh() {
-        for (isUsed, wait, isOut): (Bool, Int64, Bool) in [
+        for (isUsed, wait, isOut) in [
             (false, 10, true), (true, 10, false), (false, TokenLimits.freshMilliseconds, false),
         ] {
-            var machine: TokenMachine = Self.machine()
+            var machine = Self.machine()
             _ = machine.refused(1, now: 0)
             _ = machine.renewed(1, "t2", lifetime: nil, now: 1, random: 0)
             if isUsed { machine.worked(2) }
@@ -59,7 +59,7 @@ struct TokenMachineTests {
 
     @Test("without a source a refused token signs out as expired")
     func noSource() {
-        var machine: TokenMachine = Self.machine(lifetime: 100_000, hasSource: false)
+        var machine = Self.machine(lifetime: 100_000, hasSource: false)
         #expect(machine.deadline == nil)
         #expect(machine.refused(1, now: 1).1.contains(.report(.signedOut(.expired))))
     }
@@ -72,7 +72,7 @@ struct TokenMachineTests {
             (Int64.max, 0, 86_370_000),
         ] as [(Int64?, UInt64, Int64?)])
     func ahead(lifetime: Int64?, random: UInt64, moment: Int64?) throws {
-        var machine: TokenMachine = Self.machine(lifetime: lifetime, random: random)
+        var machine = Self.machine(lifetime: lifetime, random: random)
         #expect(machine.deadline == moment)
         guard let moment else { return }
         #expect(machine.tick(now: moment - 1).isEmpty)
@@ -82,16 +82,16 @@ struct TokenMachineTests {
 
     @Test("a failed renewal is retried after pauses that double up to a minute; calls get its error meanwhile")
     func backoff() throws {
-        var machine: TokenMachine = Self.machine()
+        var machine = Self.machine()
         var now: Int64 = 0
         _ = machine.refused(1, now: now)
-        let error: ClientError = ClientError(.network, "no route")
-        var pauses: [Int64] = []
-        for attempt: Int in 1...9 {
+        let error = ClientError(.network, "no route")
+        var pauses = [Int64]()
+        for attempt in 1...9 {
             #expect(
                 machine.renewalFailed(attempt, error, denial: nil, now: now, random: .max)
                     == [.resume(.failed(error))])
-            let next: Int64 = try #require(machine.deadline)
+            let next = try #require(machine.deadline)
             pauses.append(next - now)
             #expect(machine.wanted(now: next - 1).0 == .failed(error))
             now = next
@@ -105,7 +105,7 @@ struct TokenMachineTests {
     @Test(
         "an overdue renewal fails its callers, and no second one begins beside it; its token still counts")
     func overdue() {
-        var machine: TokenMachine = Self.machine()
+        var machine = Self.machine()
         _ = machine.refused(1, now: 0)
         #expect(machine.deadline == TokenLimits.renewalMaxMilliseconds)
         let told: [Action] = machine.tick(now: TokenLimits.renewalMaxMilliseconds)
@@ -121,7 +121,7 @@ struct TokenMachineTests {
 
     @Test("a denial signs out, and so does end(), which no answer under way undoes (T18)")
     func ends() {
-        var machine: TokenMachine = Self.machine()
+        var machine = Self.machine()
         _ = machine.refused(1, now: 0)
         let denied: [Action] = machine.renewalFailed(1, Self.error(.denied), denial: .denied, now: 1, random: 0)
         #expect(denied.last == .report(.signedOut(.denied)))
@@ -139,17 +139,17 @@ struct TokenMachineTests {
 
     @Test("the source is not asked while a token is replaced, and a failed replacement leaves the old state")
     func replacement() {
-        var machine: TokenMachine = Self.machine()
-        let number: Int = machine.beginReplacement(now: 0) ?? 0
+        var machine = Self.machine()
+        let number = machine.beginReplacement(now: 0) ?? 0
         #expect(machine.beginReplacement(now: 0) == nil)
         #expect(machine.wanted(now: 1).0 == .call(.init(text: "t1", number: 1)))
         #expect(machine.refused(1, now: 2).0 == .wait)
         #expect(machine.replacementFailed(number, now: 3) == [.renew(2, old: "t1")])
-        var other: TokenMachine = Self.machine(hasSource: false)
-        let own: Int = other.beginReplacement(now: 0) ?? 0
+        var other = Self.machine(hasSource: false)
+        let own = other.beginReplacement(now: 0) ?? 0
         _ = other.refused(1, now: 1)
         #expect(other.renewed(own, "t2", lifetime: nil, now: 2, random: 0).contains(.adopt(Self.second)))
-        let again: Int = other.beginReplacement(now: 3) ?? 0
+        let again = other.beginReplacement(now: 3) ?? 0
         #expect(other.replacementFailed(again, now: 4) == [.resume(.call(Self.second))])
     }
 
@@ -157,14 +157,14 @@ struct TokenMachineTests {
         "in any order of events: one renewal at a time, none after the end, tokens in order",
         arguments: 1...40)
     func model(seed: UInt64) {
-        var random: SeededRandom = SeededRandom(seed: seed)
-        var machine: TokenMachine = Self.machine(lifetime: 60_000, random: random.next())
-        var open: Set<Int> = []
-        var isOut: Bool = false
-        var newest: Int = 1
+        var random = SeededRandom(seed: seed)
+        var machine = Self.machine(lifetime: 60_000, random: random.next())
+        var open = Set<Int>()
+        var isOut = false
+        var newest = 1
         var now: Int64 = 0
         func check(_ actions: [Action]) {
-            for action: Action in actions {
+            for action in actions {
                 switch action {
                 case .renew(let number, _):
                     #expect(open.isEmpty && !isOut, "seed \(seed): a second renewal, or one after the end")
@@ -178,7 +178,7 @@ struct TokenMachineTests {
                 }
             }
         }
-        for step: Int in 0..<400 {
+        for step in 0..<400 {
             now += Int64(random.next() % 20_000)
             switch random.next() % 8 {
             case 0: check(machine.tick(now: now))
@@ -188,8 +188,8 @@ struct TokenMachineTests {
             case 4: machine.worked(newest)
             case 5:
                 // An answer to some renewal, perhaps one that is long over.
-                let number: Int = open.first ?? Int(random.next() % 20)
-                let wasOpen: Bool = open.remove(number) != nil
+                let number = open.first ?? Int(random.next() % 20)
+                let wasOpen = open.remove(number) != nil
                 let actions: [Action] =
                     random.next() % 2 == 0
                     ? machine.renewed(number, "t\(step)", lifetime: 60_000, now: now, random: random.next())

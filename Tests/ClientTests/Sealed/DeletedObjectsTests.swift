@@ -10,11 +10,11 @@ struct DeletedObjectsTests {
     @Test("neither an index scan nor a program start reads the deleted objects into memory")
     func scan() throws {
         var world: Simulation = try .sealed(1, seed: 21)
-        let names: [EntityKey] = try (0..<40).map { try EntityKey("gone\($0)") }
-        for name: EntityKey in names { try world.set(0, name, to: ["t": "x"]) }
+        let names = try (0..<40).map { try EntityKey("gone\($0)") }
+        for name in names { try world.set(0, name, to: ["t": "x"]) }
         try world.set(0, try EntityKey("stays"), to: ["t": "here"])
         world.expectSettled()
-        for name: EntityKey in names { try world.remove(0, name) }
+        for name in names { try world.remove(0, name) }
         world.expectSettled()
         #expect(world.clients[0].store.edited(world.bucket).count >= names.count, "they are remembered")
         world.forgetPositions()

@@ -28,29 +28,29 @@ struct LyingServerTests {
         var isMisfit: Bool { self == .replays || self == .garbage || self == .swapsOperation }
     }
 
-    private static let doc: String = "doc0"
+    private static let doc = "doc0"
 
     @Test("every lie of the server is reported, shows no false text, and can be repaired", arguments: Lie.allCases)
     func lies(lie: Lie) throws {
-        for seed: Int in Seeds.list(6) {
+        for seed in Seeds.list(6) {
             var world: Simulation = try Simulation(clients: 2, seed: UInt64(seed) &* 1_009 &+ 5, isSealed: true)
             world.mayForget = false
-            for key: String in [Self.doc, "doc1"] { try world.insertSomething(0, key) }
+            for key in [Self.doc, "doc1"] { try world.insertSomething(0, key) }
             try live(&world, "\(lie), seed \(seed): before", rounds: 60 + world.below(200))
             #expect(world.alarms.isEmpty, "\(lie), seed \(seed): a false alarm")
             try send(lie, &world)
             var own: [Set<UnicodeScalar>] = [[], []]
-            for index: Int in 0..<2 { own[index] = try letters(world, index) }
-            for index: Int in 0..<2 { world.cut(index) }
+            for index in 0..<2 { own[index] = try letters(world, index) }
+            for index in 0..<2 { world.cut(index) }
             for _ in 0..<120 {
                 try world.step { world, index in try Self.type(&world, index) }
             }
-            let isQuiet: Bool = passAnHour(&world)
+            let isQuiet = passAnHour(&world)
             #expect(isQuiet, "\(lie), seed \(seed): a client never settles \(isQuiet ? "" : world.picture)")
-            let problems: [String?] = try (0..<2).map { index in
+            let problems = try (0..<2).map { index in
                 try world.clients[index].machine.problem(world.bucket, try EntityKey(Self.doc))
             }
-            let isReported: Bool = !world.alarms.isEmpty || problems.contains { $0 != nil }
+            let isReported = !world.alarms.isEmpty || problems.contains { $0 != nil }
             #expect(isReported, "\(lie), seed \(seed): not noticed")
             if lie.isMisfit { #expect(world.alarms.contains { $0.kind == .misfit }, "\(lie), seed \(seed)") }
             try checkGenuine(world, own, "\(lie), seed \(seed)")
@@ -60,10 +60,10 @@ struct LyingServerTests {
 
     @Test("an honest server raises no alarm", arguments: Seeds.list(12))
     func honest(seed: Int) throws {
-        var world: Simulation = try Simulation(clients: 3, seed: UInt64(seed) &* 77 &+ 3, isSealed: true)
+        var world = try Simulation(clients: 3, seed: UInt64(seed) &* 77 &+ 3, isSealed: true)
         world.mayForget = false
         for _ in 0..<1_500 { try world.step { world, index in try Self.anything(&world, index) } }
-        let isQuiet: Bool = world.settle()
+        let isQuiet = world.settle()
         #expect(isQuiet, "seed \(seed): a client never settles \(isQuiet ? "" : world.picture)")
         #expect(world.alarms.isEmpty, "seed \(seed): \(world.alarms)")
     }
@@ -82,7 +82,7 @@ struct LyingServerTests {
 
     /// Long enough for every device to write to `heads` and to read it.
     private func passAnHour(_ world: inout Simulation) -> Bool {
-        var isQuiet: Bool = world.settle()
+        var isQuiet = world.settle()
         for _ in 0..<3 {
             world.now += SealedHeads.intervalSeconds * 1_000
             isQuiet = world.settle() && isQuiet
@@ -92,22 +92,22 @@ struct LyingServerTests {
 
     private func live(_ world: inout Simulation, _ what: String, rounds: Int) throws {
         for _ in 0..<rounds { try world.step { world, index in try Self.type(&world, index) } }
-        let isQuiet: Bool = world.settle()
+        let isQuiet = world.settle()
         #expect(isQuiet, "\(what): a client never settles")
         // At least one snapshot to lie about, and operations after it.
         for _ in 0..<70 {
             try Self.type(&world, 0)
             _ = world.settle()
         }
-        for index: Int in 0..<2
+        for index in 0..<2
         where try world.clients[index].machine.object(world.bucket, try EntityKey(Self.doc)) == nil {
             Issue.record("\(what): client \(index) has no object")
         }
     }
 
     private func letters(_ world: Simulation, _ index: Int) throws -> Set<UnicodeScalar> {
-        var machine: SyncMachine = world.clients[index].machine
-        let text: String? = try machine.object(world.bucket, try EntityKey(Self.doc))?["t"]?.stringValue
+        var machine = world.clients[index].machine
+        let text = try machine.object(world.bucket, try EntityKey(Self.doc))?["t"]?.stringValue
         return Set((text ?? "").unicodeScalars)
     }
 
@@ -116,10 +116,10 @@ struct LyingServerTests {
         _ world: Simulation, _ own: [Set<UnicodeScalar>], _ what: String
     ) throws {
         let typed: Set<UnicodeScalar> = Set((world.typed[Self.doc] ?? []).flatMap(\.unicodeScalars))
-        for index: Int in 0..<2 {
-            var machine: SyncMachine = world.clients[index].machine
-            let object: JSONObject? = try machine.object(world.bucket, try EntityKey(Self.doc))
-            let text: String = object?["t"]?.stringValue ?? ""
+        for index in 0..<2 {
+            var machine = world.clients[index].machine
+            let object = try machine.object(world.bucket, try EntityKey(Self.doc))
+            let text = object?["t"]?.stringValue ?? ""
             let shown: Set<UnicodeScalar> = Set(text.unicodeScalars)
             #expect(shown.count == text.unicodeScalars.count, "\(what): client \(index) shows something twice")
             #expect(shown.isSubset(of: typed), "\(what): client \(index) shows text that was not typed")
@@ -129,15 +129,15 @@ struct LyingServerTests {
     }
 
     private func repair(_ world: inout Simulation, _ what: String) throws {
-        let (bucket, key): (BucketName, EntityKey) = (world.bucket, try EntityKey(Self.doc))
-        for round: Int in 0..<8 {
-            var isWhole: Bool = true
-            for index: Int in 0..<2 {
+        let (bucket, key) = (world.bucket, try EntityKey(Self.doc))
+        for round in 0..<8 {
+            var isWhole = true
+            for index in 0..<2 {
                 guard try world.clients[index].machine.problem(bucket, key) != nil else { continue }
                 isWhole = false
-                let now: Int64 = world.now
+                let now = world.now
                 // The first client keeps its own, the other takes the server's; after a clash both are asked again.
-                var keeps: Bool = index == 0
+                var keeps = index == 0
                 if !keeps {
                     do { try check(&world, index) { try $0.takeServers(bucket, key, now: now) } } catch let error
                         as ClientError
@@ -152,7 +152,7 @@ struct LyingServerTests {
             if isWhole { break }
             #expect(round < 7, "\(what): the repair does not end")
         }
-        let first: JSONObject? = try world.clients[0].machine.object(bucket, key)
+        let first = try world.clients[0].machine.object(bucket, key)
         #expect(try world.clients[1].machine.object(bucket, key) == first, "\(what): they do not come together")
         #expect(try world.truth()[Self.doc]?.object == first, "\(what): the server has another object")
     }
@@ -160,7 +160,7 @@ struct LyingServerTests {
     private func check(
         _ world: inout Simulation, _ index: Int, _ body: (inout SyncMachine) throws -> (Bool, [SyncAction])
     ) throws {
-        let (isDone, actions): (Bool, [SyncAction]) = try body(&world.clients[index].machine)
+        let (isDone, actions) = try body(&world.clients[index].machine)
         #expect(isDone)
         world.perform(index, actions)
     }
@@ -168,33 +168,33 @@ struct LyingServerTests {
     // MARK: - Lies
 
     private func send(_ lie: Lie, _ world: inout Simulation) throws {
-        guard let keys: SealedBucketKeys = world.keys else { return }
+        guard let keys = world.keys else { return }
         if lie == .forks { return try fork(&world, keys.serverKey(of: Self.doc)) }
         if lie == .dropsQuietly { return try drop(&world, keys.serverKey(of: Self.doc)) }
-        let (key, other): (String, String) = (keys.serverKey(of: Self.doc), keys.serverKey(of: "doc1"))
-        var entity: ModelServer.Entity = try #require(world.server.buckets["notes"]?.entities[key])
-        let neighbour: JSONObject = try #require(world.server.buckets["notes"]?.entities[other]?.object)
-        var sealed: SealedEntity = try SealedEntity(try #require(entity.object))
-        let position: Int = sealed.newest?.position ?? 0
+        let (key, other) = (keys.serverKey(of: Self.doc), keys.serverKey(of: "doc1"))
+        var entity = try #require(world.server.buckets["notes"]?.entities[key])
+        let neighbour = try #require(world.server.buckets["notes"]?.entities[other]?.object)
+        var sealed = try SealedEntity(try #require(entity.object))
+        let position = sealed.newest?.position ?? 0
         switch lie {
         case .dropsNewest: sealed.tail.removeFirst(1 + world.below(sealed.tail.count))
         case .dropsOlder: sealed.tail.remove(at: 1 + world.below(sealed.tail.count - 1))
         case .reorders:
-            let place: Int = world.below(sealed.tail.count - 1)
+            let place = world.below(sealed.tail.count - 1)
             sealed.tail.swapAt(place, place + 1)
         case .replays: sealed.tail.insert(sealed.tail[world.below(sealed.tail.count)], at: 0)
         case .swapsOperation: sealed.tail.insert(try SealedEntity(neighbour).tail[0], at: 0)
         case .garbage:
-            var bytes: [UInt8] = SealedObject.bytes(of: sealed.tail[0])
+            var bytes = SealedObject.bytes(of: sealed.tail[0])
             bytes[bytes.count - 1] ^= 1
             sealed.tail.insert(Base64.encodeURL(bytes), at: 0)
         case .rollsBack:
-            let step: ModelServer.Step = entity.steps[entity.steps.count / 2]
+            let step = entity.steps[entity.steps.count / 2]
             sealed = try SealedEntity(try #require(step.before))
         case .removes: entity.object = nil
         case .clears: entity.object = ["t": "clear"]
         case .damagesSnapshot:
-            var bytes: [UInt8] = SealedObject.bytes(of: sealed.snapshots[position] ?? "")
+            var bytes = SealedObject.bytes(of: sealed.snapshots[position] ?? "")
             bytes[bytes.count / 2] ^= 1
             sealed.snapshots[position] = Base64.encodeURL(bytes)
         case .movesSnapshot:
@@ -212,15 +212,15 @@ struct LyingServerTests {
     /// Each device types at a server of its own. Then the second one's server continues for both, with an operation of
     /// the first one in its history.
     private func fork(_ world: inout Simulation, _ key: String) throws {
-        var word: String = ""
-        let common: ModelServer = world.server
-        for index: Int in 0..<2 { world.cut(index) }
-        for index: Int in 0..<2 {
+        var word = ""
+        let common = world.server
+        for index in 0..<2 { world.cut(index) }
+        for index in 0..<2 {
             world.server = common
             try typeAlone(&world, index)
             if index == 0 { word = try #require(try branch(world, key).tail.first) }
         }
-        var sealed: SealedEntity = try branch(world, key)
+        var sealed = try branch(world, key)
         sealed.tail.insert(word, at: 0)
         replace(key, by: sealed, &world, versions: 1)
     }
@@ -228,7 +228,7 @@ struct LyingServerTests {
     /// The first device types and gets an acknowledgement. For all others the object stays as it was, under the version
     /// that the first one knows, which leaves no device anything to ask for.
     private func drop(_ world: inout Simulation, _ key: String) throws {
-        let sealed: SealedEntity = try branch(world, key)
+        let sealed = try branch(world, key)
         world.cut(1)
         try typeAlone(&world, 0)
         replace(key, by: sealed, &world, versions: 0)
@@ -237,7 +237,7 @@ struct LyingServerTests {
     private func typeAlone(_ world: inout Simulation, _ index: Int) throws {
         for _ in 0..<(1 + world.below(6)) {
             try Self.type(&world, index, Self.doc)
-            let isQuiet: Bool = world.settle(only: index)
+            let isQuiet = world.settle(only: index)
             #expect(isQuiet, "client \(index) does not get to the end of its branch")
         }
         world.cut(index)

@@ -9,7 +9,7 @@ import ThicketSealed
 /// simulated with what the server held before.
 @Suite("Sealed objects of a newer shape", .nonceWatch)
 struct NewerShapeTests {
-    private static let doc: String = "doc0"
+    private static let doc = "doc0"
 
     /// Shapes that a newer program may have written, with unknown contents.
     private static let shapes: [JSONObject] = [
@@ -30,20 +30,20 @@ struct NewerShapeTests {
 
     /// The server shows this object from now on; nil removes it.
     private func show(_ object: JSONObject?, _ world: inout Simulation) throws {
-        let key: String = try world.serverKey(Self.doc)
-        let version: Version = world.server.buckets["notes"]?.entities[key]?.version ?? 0
+        let key = try world.serverKey(Self.doc)
+        let version = world.server.buckets["notes"]?.entities[key]?.version ?? 0
         world.server.buckets["notes"]?.entities[key] = object.map {
             ModelServer.Entity(version: version + 1, object: $0)
         }
         world.forgetPositions()
-        for index: Int in world.clients.indices { world.cut(index) }
+        for index in world.clients.indices { world.cut(index) }
         world.expectSettled()
     }
 
     private func expectShown(
         _ object: JSONObject?, _ world: inout Simulation, _ index: Int = 0, _ line: SourceLocation = #_sourceLocation
     ) throws {
-        let shown: JSONObject? = try world.object(index, try EntityKey(Self.doc))
+        let shown = try world.object(index, try EntityKey(Self.doc))
         #expect(shown == object, sourceLocation: line)
     }
 
@@ -64,10 +64,10 @@ struct NewerShapeTests {
 
     /// No choice is requested, and a choice made anyway changes nothing.
     private func expectNoChoice(_ world: inout Simulation) throws {
-        let (bucket, key, now): (BucketName, EntityKey, Int64) = (world.bucket, try EntityKey(Self.doc), world.now)
-        let problems: [EntityKey] = try world.clients[0].machine.problems(bucket)
+        let (bucket, key, now) = (world.bucket, try EntityKey(Self.doc), world.now)
+        let problems = try world.clients[0].machine.problems(bucket)
         #expect(problems.isEmpty)
-        let (kept, sent): (Bool, [SyncAction]) = try world.clients[0].machine.keepMine(bucket, key, now: now)
+        let (kept, sent) = try world.clients[0].machine.keepMine(bucket, key, now: now)
         let (taken, more): (Bool, [SyncAction]) = try world.clients[0].machine.takeServers(bucket, key, now: now)
         #expect(!kept && !taken && sent.isEmpty && more.isEmpty)
     }
@@ -76,8 +76,8 @@ struct NewerShapeTests {
         "an object of a newer shape is read-only and not overwritten; edits wait and are sent with the known shape",
         arguments: shapes)
     func stops(shape: JSONObject) throws {
-        let (begun, known): (Simulation, JSONObject) = try device()
-        var world: Simulation = begun
+        let (begun, known) = try device()
+        var world = begun
         try wait(&world, ["t": "known", "n": "mine"])
         try show(shape, &world)
         #expect(world.alarms.map(\.kind) == [.unknownRules] && world.alarms.first?.key == Self.doc)
@@ -99,7 +99,7 @@ struct NewerShapeTests {
         #expect(world.alarms.count == 1, "told once")
         try expectShown(["t": "known", "n": "mine"], &world)
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0)
-        let now: JSONObject = try #require(try held(world))
+        let now = try #require(try held(world))
         #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1, "what waited was sent, once")
         try world.set(0, try EntityKey(Self.doc), to: ["t": "after"])
         world.expectSettled()
@@ -109,9 +109,9 @@ struct NewerShapeTests {
 
     @Test("a change in flight when a newer shape comes waits, too, and is in the object once")
     func inFlight() throws {
-        let (begun, known): (Simulation, JSONObject) = try device()
-        var world: Simulation = begun
-        let key: EntityKey = try EntityKey(Self.doc)
+        let (begun, known) = try device()
+        var world = begun
+        let key = try EntityKey(Self.doc)
         // Sent, and lost with the connection.
         try world.set(0, key, to: ["t": "known", "n": "mine"])
         world.clients[0].up = []
@@ -122,60 +122,60 @@ struct NewerShapeTests {
         #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 1)
         try show(known, &world)
         try expectShown(["t": "known", "n": "mine"], &world)
-        let now: JSONObject = try #require(try held(world))
+        let now = try #require(try held(world))
         #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1)
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
     }
 
     @Test("a change in flight is not sent again until the known shape is back, and then at once on the connection")
     func live() throws {
-        let (begun, known): (Simulation, JSONObject) = try device()
-        var world: Simulation = begun
+        let (begun, known) = try device()
+        var world = begun
         try world.set(0, try EntityKey(Self.doc), to: ["t": "known", "n": "mine"])
         world.clients[0].up = []
         world.cut(0)
-        var newer: JSONObject = known
+        var newer = known
         newer["z"] = 2
         try show(newer, &world)
-        let key: String = try world.serverKey(Self.doc)
-        let address: EntityAddress = EntityAddress(bucket: world.bucket, key: try EntityKey(key))
-        let waiting: EditState = world.clients[0].store.entity(address)?.edits ?? EditState()
+        let key = try world.serverKey(Self.doc)
+        let address = EntityAddress(bucket: world.bucket, key: try EntityKey(key))
+        let waiting = world.clients[0].store.entity(address)?.edits ?? EditState()
         #expect(
             waiting.pending != nil && waiting.refusal == nil && waiting.attempts == 0, "it was not sent")
 
-        let version: Version = try #require(world.server.buckets["notes"]?.entities[key]).version
+        let version = try #require(world.server.buckets["notes"]?.entities[key]).version
         world.server.buckets["notes"]?.entities[key] = ModelServer.Entity(version: version + 1, object: known)
-        let members: String = #""clientid":"other","cv":"9-9","ccids":["x"],"id":"\#(key)","o":"M""#
-        let change: String =
+        let members = #""clientid":"other","cv":"9-9","ccids":["x"],"id":"\#(key)","o":"M""#
+        let change =
             #"0:c:[{\#(members),"sv":\#(version),"ev":\#(version + 1),"v":{"z":{"o":"r","v":1}}}]"#
         world.perform(0, world.clients[0].machine.received(ServerBatch([Array(change.utf8)]), now: world.now))
         world.expectSettled()
         try expectShown(["t": "known", "n": "mine"], &world)
-        let now: JSONObject = try #require(try held(world))
+        let now = try #require(try held(world))
         #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1)
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
     }
 
     @Test("a newer program reads the stored newer shape without a message from the server")
     func newerProgram() throws {
-        let (begun, known): (Simulation, JSONObject) = try device()
-        var world: Simulation = begun
+        let (begun, known) = try device()
+        var world = begun
         try wait(&world, ["t": "known", "n": "mine"])
         try show(["z": 2, "s": [:], "d": []], &world)
         // The newer program can read it: here, because it has the known shape.
-        let key: String = try world.serverKey(Self.doc)
-        let address: EntityAddress = EntityAddress(bucket: world.bucket, key: try EntityKey(key))
+        let key = try world.serverKey(Self.doc)
+        let address = EntityAddress(bucket: world.bucket, key: try EntityKey(key))
         world.server.buckets["notes"]?.entities[key]?.object = known
-        var record: EntityRecord = try #require(world.clients[0].store.entity(address))
-        let version: Version = try #require(record.edits.held).version
+        var record = try #require(world.clients[0].store.entity(address))
+        let version = try #require(record.edits.held).version
         record.edits.held = Ghost(version: version, object: known)
-        var batch: LocalBatch = LocalBatch()
+        var batch = LocalBatch()
         batch.entities = [EntityWrite(address, record, [.ghost, .edits, .marks])]
         try world.clients[0].store.commit(batch)
         try world.crash(0)
         world.goOnline(0)
         world.expectSettled()
-        let now: JSONObject = try #require(try held(world))
+        let now = try #require(try held(world))
         #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1, "what waited was sent")
         #expect(world.alarms.count == 1)
         try world.set(0, try EntityKey(Self.doc), to: ["t": "after"])
@@ -185,7 +185,7 @@ struct NewerShapeTests {
         "a new device reports a newer object as newer, not as clear, and shows it once it is readable",
         arguments: [false, true], [false, true])
     func newDevice(hasReader: Bool, hasDraft: Bool) throws {
-        let (begun, known): (Simulation, JSONObject) = try device()
+        let (begun, known) = try device()
         var world: Simulation = begun
         try show(["z": 2, "t": "hello"], &world)
         world.alarms = []
@@ -210,28 +210,28 @@ struct NewerShapeTests {
 
     @Test("an object of a newer shape that is gone is reported as a removal without a deletion, with a choice")
     func gone() throws {
-        var world: Simulation = try device().world
+        var world = try device().world
         try show(["z": 2], &world)
         #expect(world.clients[0].machine.unconfirmed(world.bucket).refused == 0, "nothing waits")
         try show(nil, &world)
         #expect(world.clients[0].machine.status == .upToDate)
         #expect(world.alarms.map(\.kind) == [.unknownRules, .removed] && world.alarms.last?.needsChoice == true)
         try expectShown(["t": "known"], &world)
-        let (bucket, key, now): (BucketName, EntityKey, Int64) = (world.bucket, try EntityKey(Self.doc), world.now)
-        let (kept, actions): (Bool, [SyncAction]) = try world.clients[0].machine.keepMine(bucket, key, now: now)
+        let (bucket, key, now) = (world.bucket, try EntityKey(Self.doc), world.now)
+        let (kept, actions) = try world.clients[0].machine.keepMine(bucket, key, now: now)
         world.perform(0, actions)
         world.expectSettled()
-        let made: JSONObject = try #require(try held(world))
+        let made = try #require(try held(world))
         #expect(try kept && SealedEntity(made).tail.isEmpty)
         try expectShown(["t": "known"], &world)
     }
 
     @Test("an object with an open choice is not overwritten once a newer program has written it")
     func choice() throws {
-        for isChosen: Bool in [false, true] {
-            let (begun, known): (Simulation, JSONObject) = try device()
+        for isChosen in [false, true] {
+            let (begun, known) = try device()
             var world: Simulation = begun
-            let (bucket, key): (BucketName, EntityKey) = (world.bucket, try EntityKey(Self.doc))
+            let (bucket, key) = (world.bucket, try EntityKey(Self.doc))
             try show(["t": "clear"], &world)
             #expect(world.alarms.map(\.kind) == [.clear])
             if isChosen {
@@ -243,7 +243,7 @@ struct NewerShapeTests {
             }
             try show(["z": 2], &world)
             if !isChosen {
-                let now: Int64 = world.now
+                let now = world.now
                 #expect(throws: ClientError.self) { try world.clients[0].machine.keepMine(bucket, key, now: now) }
                 #expect(throws: ClientError.self) { try world.clients[0].machine.takeServers(bucket, key, now: now) }
             }
@@ -262,17 +262,17 @@ struct NewerShapeTests {
     private func createdNewer(isConfirmed: Bool) throws -> (world: Simulation, sent: JSONObject) {
         var world: Simulation = try .sealed(1, seed: 15)
         try world.set(0, try EntityKey(Self.doc), to: ["t": "mine"])
-        let (connection, bytes): (Int, [UInt8]) = (
+        let (connection, bytes) = (
             try #require(world.clients[0].connection), try #require(world.clients[0].up.first)
         )
         world.clients[0].up = []
         world.serve(connection, bytes)
         world.clients[0].down = []
-        let sent: JSONObject = try #require(try held(world))
-        let key: String = try world.serverKey(Self.doc)
+        let sent = try #require(try held(world))
+        let key = try world.serverKey(Self.doc)
         world.server.buckets["notes"]?.entities[key]?.object = ["z": 2]
-        let pending: PendingChange = try #require(try world.record(0, Self.doc).edits.pending)
-        let members: String =
+        let pending = try #require(try world.record(0, Self.doc).edits.pending)
+        let members =
             #""clientid":"me","cv":"9-9","ccids":["\#(pending.changeID.text)"],"id":"\#(key)","o":"M""#
         hear(#"0:c:[{\#(members),"ev":1,"v":{"z":{"o":"+","v":2}}}]"#, &world)
         if isConfirmed { try answer(409, &world) }
@@ -287,8 +287,8 @@ struct NewerShapeTests {
 
     /// The server refuses the change in flight.
     private func answer(_ code: Int, _ world: inout Simulation) throws {
-        let pending: PendingChange = try #require(try world.record(0, Self.doc).edits.pending)
-        let refused: RefusedChange = RefusedChange(
+        let pending = try #require(try world.record(0, Self.doc).edits.pending)
+        let refused = RefusedChange(
             clientID: "x", key: try world.serverKey(Self.doc), error: code, ccids: [pending.changeID.text])
         hear(String(decoding: ServerMessage.channel(0, .changes([.refused(refused)])).encoded(), as: UTF8.self), &world)
     }
@@ -297,7 +297,7 @@ struct NewerShapeTests {
         "a creation that the server shows in a newer shape is done once the known shape is back",
         arguments: [true, false])
     func creation(isConfirmed: Bool) throws {
-        var (world, sent): (Simulation, JSONObject) = try createdNewer(isConfirmed: isConfirmed)
+        var (world, sent) = try createdNewer(isConfirmed: isConfirmed)
         try show(["z": 2, "s": [:]], &world)
         try expectRefused(&world)
         try show(sent, &world)
@@ -311,9 +311,9 @@ struct NewerShapeTests {
 
     @Test("a creation shown in a newer shape and then removed is a draft again, and is sent", arguments: [true, false])
     func creationGone(isConfirmed: Bool) throws {
-        var (world, _): (Simulation, JSONObject) = try createdNewer(isConfirmed: isConfirmed)
+        var (world, _) = try createdNewer(isConfirmed: isConfirmed)
         // Removed, and the message of the removal is lost: no index lists the object.
-        let key: String = try world.serverKey(Self.doc)
+        let key = try world.serverKey(Self.doc)
         world.server.buckets["notes"]?.entities[key]?.object = nil
         world.server.buckets["notes"]?.entities[key]?.version += 1
         world.forgetPositions()
@@ -330,16 +330,16 @@ struct NewerShapeTests {
         "a change in flight waits unchanged, whatever code the server answers",
         arguments: [400, 404, 405, 409, 412, 413, 440])
     func answers(code: Int) throws {
-        let (begun, known): (Simulation, JSONObject) = try device()
-        var world: Simulation = begun
+        let (begun, known) = try device()
+        var world = begun
         try world.set(0, try EntityKey(Self.doc), to: ["t": "known", "n": "mine"])
         world.clients[0].up = []
         world.cut(0)
         try show(["z": 2], &world)
-        let before: EditState = try world.record(0, Self.doc).edits
+        let before = try world.record(0, Self.doc).edits
         try answer(code, &world)
         world.expectSettled()
-        let after: EditState = try world.record(0, Self.doc).edits
+        let after = try world.record(0, Self.doc).edits
         #expect(after.pending != nil && after.pending?.changeID == before.pending?.changeID)
         #expect(after.refusal == nil && after.attempts == 0 && after.sealed.later == nil)
         #expect(try held(world) == ["z": 2])
@@ -347,7 +347,7 @@ struct NewerShapeTests {
         guard code != 409, code != 412 else { return }
         try show(known, &world)
         try expectShown(["t": "known", "n": "mine"], &world)
-        let now: JSONObject = try #require(try held(world))
+        let now = try #require(try held(world))
         #expect(try SealedEntity(now).tail.count == SealedEntity(known).tail.count + 1, "it went out, once")
         #expect(world.clients[0].machine.unconfirmed(world.bucket).edited == 0 && world.alarms.count == 1)
     }
@@ -355,7 +355,7 @@ struct NewerShapeTests {
     @Test("a bucket with an object of a newer shape cannot be unsealed, one with only clear objects can")
     func modes() throws {
         for (shape, isOpened): (JSONObject, Bool) in [(["t": "clear"], true), (["z": 2, "t": "clear"], false)] {
-            var world: Simulation = try Simulation(clients: 1, seed: 6, isSealed: true)
+            var world = try Simulation(clients: 1, seed: 6, isSealed: true)
             world.server.sealedBuckets = []
             world.server.buckets["notes"] = ModelServer.Bucket()
             world.server.buckets["notes"]?.entities["k"] = ModelServer.Entity(version: 1, object: shape)
@@ -364,7 +364,7 @@ struct NewerShapeTests {
             let mode: [UInt8] = Array(#"0:o:{"mode":"open"}"#.utf8)
             world.perform(0, world.clients[0].machine.received(ServerBatch([mode]), now: world.now))
             #expect(world.alarms.last?.kind == .modeChanged)
-            let (isUnsealed, _): (Bool, [SyncAction]) = try world.clients[0].machine.unseal(
+            let (isUnsealed, _) = try world.clients[0].machine.unseal(
                 world.bucket, now: world.now)
             #expect(isUnsealed == isOpened)
         }

@@ -8,8 +8,8 @@ import ThicketProtocol
 /// Remains of a session with a sealed bucket in the memory of its program.
 @Suite("Memory of a session with sealed buckets", .serialized, .timeLimit(.minutes(15)))
 struct SealedMemoryTests {
-    private static let key: String = "today"
-    private static let names: [String] = ["vault secret", "seal key of the object", "name key's secret"]
+    private static let key = "today"
+    private static let names = ["vault secret", "seal key of the object", "name key's secret"]
 
     private static func needle(_ secret: SecureBytes) -> MemoryScan.Needle { secret.withUnsafeBytes { .init($0) } }
 
@@ -22,13 +22,13 @@ struct SealedMemoryTests {
 
     /// The keys of the bucket and of its object, derived again from the vault secret.
     private static func needles(_ account: OpenAccount) throws -> [MemoryScan.Needle] {
-        let vault: SecureBytes = account.bundle.vaultSecret
-        let place: [UInt8] = prefixed("notes") + prefixed("diary") + [0, 0, 0, 0]
-        let bucket: SecureBytes = try derived(vault, "thicket/bucket/1\0", place)
-        let name: SecureBytes = try derived(bucket, "thicket/bucket-key/1\0name")
-        let code: [UInt8] = Array(HMAC.code(.sha256, key: name, Array(key.utf8)).prefix(20))
-        let seal: SecureBytes = try derived(bucket, "thicket/bucket-key/1\0seal")
-        let object: SecureBytes = try derived(seal, "thicket/sealed-object/1\0", prefixed(Base32.encode(code)))
+        let vault = account.bundle.vaultSecret
+        let place = prefixed("notes") + prefixed("diary") + [0, 0, 0, 0]
+        let bucket = try derived(vault, "thicket/bucket/1\0", place)
+        let name = try derived(bucket, "thicket/bucket-key/1\0name")
+        let code = Array(HMAC.code(.sha256, key: name, Array(key.utf8)).prefix(20))
+        let seal = try derived(bucket, "thicket/bucket-key/1\0seal")
+        let object = try derived(seal, "thicket/sealed-object/1\0", prefixed(Base32.encode(code)))
         return [needle(vault), needle(object), needle(name)]
     }
 
@@ -36,9 +36,9 @@ struct SealedMemoryTests {
     private static func begin(
         _ bench: AccountServer
     ) async throws -> (session: ClientSession, needles: [MemoryScan.Needle]) {
-        let accounts: Accounts = try bench.notes().accounts(stretch: KeyBench.weak)
-        let login: SignedIn = try await accounts.signUp(name: "ann", password: KeyBench.secret("one"))
-        let session: ClientSession = try await bench.notes().resume(login)
+        let accounts = try bench.notes().accounts(stretch: KeyBench.weak)
+        let login = try await accounts.signUp(name: "ann", password: KeyBench.secret("one"))
+        let session = try await bench.notes().resume(login)
         let diary: Bucket = try await session.bucket("diary", sealed: true)
         try await diary.set(key, to: ["t": "a"])
         try await diary.waitUntilSynced(timeout: .seconds(120))
@@ -51,13 +51,13 @@ struct SealedMemoryTests {
         "T3: vault secret and sealed bucket keys are in memory while the session is open, and not once it is closed",
         arguments: [false, true])
     func wiped(signsOut: Bool) async throws {
-        let bench: AccountServer = try AccountServer()
-        let (session, needles): (ClientSession, [MemoryScan.Needle]) = try await Self.begin(bench)
-        let before: [Int] = try #require(MemoryScan.hits(of: needles, in: getpid()), "our own memory can be read")
-        for (name, hits): (String, Int) in zip(Self.names, before) { #expect(hits > 0, "\(name): the search is blind") }
+        let bench = try AccountServer()
+        let (session, needles) = try await Self.begin(bench)
+        let before = try #require(MemoryScan.hits(of: needles, in: getpid()), "our own memory can be read")
+        for (name, hits) in zip(Self.names, before) { #expect(hits > 0, "\(name): the search is blind") }
         if signsOut { _ = await session.signOut() }
         await session.close()
-        let after: [Int] = try #require(MemoryScan.hits(of: needles, in: getpid()))
-        for (name, hits): (String, Int) in zip(Self.names, after) { #expect(hits == 0, "\(name)") }
+        let after = try #require(MemoryScan.hits(of: needles, in: getpid()))
+        for (name, hits) in zip(Self.names, after) { #expect(hits == 0, "\(name)") }
     }
 }

@@ -9,7 +9,7 @@ import ThicketSealed
 struct SealedRepairTests {
     /// The server loses what it holds of an object, and its log.
     private func lose(_ world: inout Simulation, _ key: EntityKey) throws {
-        let wire: String = try world.serverKey(key.text)
+        let wire = try world.serverKey(key.text)
         world.server.buckets["notes"]?.entities[wire]?.object = nil
         world.forgetPositions()
     }
@@ -32,7 +32,7 @@ struct SealedRepairTests {
         "an object deleted here that the server has lost for an unknown reason is gone, without an alarm")
     func deletedOnBothSides() throws {
         var world: Simulation = try .sealed(1, seed: 2)
-        let key: EntityKey = try EntityKey("doc0")
+        let key = try EntityKey("doc0")
         try world.insertSomething(0, "doc0")
         world.expectSettled()
         world.cut(0)
@@ -52,8 +52,8 @@ struct SealedRepairTests {
     private func rolledBack(_ world: inout Simulation, _ key: EntityKey) throws {
         for _ in 0..<2 { try world.insertSomething(0, key.text) }
         world.expectSettled()
-        let wire: String = try world.serverKey(key.text)
-        let older: JSONObject? = world.server.buckets["notes"]?.entities[wire]?.object
+        let wire = try world.serverKey(key.text)
+        let older = world.server.buckets["notes"]?.entities[wire]?.object
         try world.insertSomething(0, key.text)
         world.expectSettled()
         world.cut(0)
@@ -68,14 +68,14 @@ struct SealedRepairTests {
     func deletedHere() throws {
         for keepsMine: Bool in [true, false] {
             var world: Simulation = try .sealed(1, seed: 2)
-            let key: EntityKey = try EntityKey("doc0")
+            let key = try EntityKey("doc0")
             try rolledBack(&world, key)
             #expect(world.alarms.map(\.kind) == [.rolledBack])
             #expect(try world.object(0, key) == nil)
             #expect(try world.clients[0].machine.keys(world.bucket, after: nil, limit: 9).isEmpty)
             #expect(try world.clients[0].machine.problems(world.bucket) == [key])
-            let (bucket, now): (BucketName, Int64) = (world.bucket, world.now)
-            let (isDone, actions): (Bool, [SyncAction]) =
+            let (bucket, now) = (world.bucket, world.now)
+            let (isDone, actions) =
                 keepsMine
                 ? try world.clients[0].machine.keepMine(bucket, key, now: now)
                 : try world.clients[0].machine.takeServers(bucket, key, now: now)
@@ -95,9 +95,9 @@ struct SealedRepairTests {
     @Test("a deletion that is kept sends a tombstone: another device reports no hidden object")
     func tombstone() throws {
         var world: Simulation = try .sealed(1, seed: 2)
-        let key: EntityKey = try EntityKey("doc0")
+        let key = try EntityKey("doc0")
         try rolledBack(&world, key)
-        let other: Int = try world.addClient(hasReader: true)
+        let other = try world.addClient(hasReader: true)
         world.goOnline(other)
         world.expectSettled()
         #expect(try world.object(other, key) != nil)
@@ -110,10 +110,10 @@ struct SealedRepairTests {
     @Test("taking the server's state while a newer one is requested does not lose the newer one")
     func takenWhileAsking() throws {
         var world: Simulation = try .sealed(1, seed: 2)
-        let key: EntityKey = try EntityKey("doc0")
+        let key = try EntityKey("doc0")
         try rolledBack(&world, key)
         #expect(try world.clients[0].machine.problems(world.bucket) == [key])
-        let other: Int = try world.addClient(hasReader: true)
+        let other = try world.addClient(hasReader: true)
         world.goOnline(other)
         world.expectSettled()
         for _ in 0..<2 {
@@ -122,7 +122,7 @@ struct SealedRepairTests {
         }
         // The first of the two changes is lost: the second one fits no state here, and the object is requested.
         world.clients[0].down.removeFirst()
-        let place: EntityAddress = EntityAddress(bucket: world.bucket, key: try EntityKey(try world.serverKey("doc0")))
+        let place = EntityAddress(bucket: world.bucket, key: try EntityKey(try world.serverKey("doc0")))
         for _ in 0..<100 where world.clients[0].store.entity(place)?.edits.wanted == nil {
             _ = world.settle(rounds: 1, only: 0)
         }
@@ -140,8 +140,8 @@ struct SealedRepairTests {
     @Test("a creation refused once and accepted later from an older connection is not an older state")
     func lateCreation() throws {
         var world: Simulation = try .sealed(2, seed: 2)
-        let key: EntityKey = try EntityKey("doc0")
-        let (creation, connection): ([UInt8], Int) = try createUndelivered(&world, key)
+        let key = try EntityKey("doc0")
+        let (creation, connection) = try createUndelivered(&world, key)
         // In between another client has created the key: the first one's creation is refused, and rebased on top.
         try world.set(1, key, to: ["o": 1])
         world.expectSettled(only: 1)
@@ -160,13 +160,13 @@ struct SealedRepairTests {
     @Test("taking an object that was rolled back after a deletion here and then removed is not a conflict")
     func goneBehindAnAlarm() throws {
         var world: Simulation = try .sealed(1, seed: 2)
-        let key: EntityKey = try EntityKey("doc0")
+        let key = try EntityKey("doc0")
         try rolledBack(&world, key)
         world.cut(0)
         try lose(&world, key)
         world.expectSettled()
         #expect(try world.clients[0].machine.servers(world.bucket, key) == nil)
-        let actions: [SyncAction] = try world.clients[0].machine.takeServers(world.bucket, key, now: world.now).1
+        let actions = try world.clients[0].machine.takeServers(world.bucket, key, now: world.now).1
         world.perform(0, actions)
         world.expectSettled()
         #expect(world.conflicts.isEmpty, "\(world.conflicts)")
@@ -176,9 +176,9 @@ struct SealedRepairTests {
     @Test(
         "a creation that the server accepted and forgot is the device's own: later edits of others stay")
     func ownCreation() throws {
-        for crashes: Bool in [false, true] {
+        for crashes in [false, true] {
             var world: Simulation = try .sealed(2, seed: 2)
-            let key: EntityKey = try EntityKey("doc0")
+            let key = try EntityKey("doc0")
             let (creation, connection): ([UInt8], Int) = try createUndelivered(&world, key)
             // The creation arrives; its answer does not.
             world.serve(connection, creation)
@@ -205,7 +205,7 @@ struct SealedRepairTests {
             world.cut(0)
             return world.expectSettled()
         }
-        let wire: String = try world.serverKey(key.text)
+        let wire = try world.serverKey(key.text)
         world.serve(
             try #require(world.clients[0].connection), Array(#"0:c:{"id":"\#(wire)","ccid":"removal","o":"-"}"#.utf8))
         world.expectSettled()
@@ -223,10 +223,10 @@ struct SealedRepairTests {
     private func expectSent(
         hasDraft: Bool, behind shown: JSONObject, _ kind: IntegrityReport.Kind, isReceived: Bool
     ) throws {
-        var world: Simulation = try Simulation(clients: 1, seed: 2, isSealed: true)
-        let key: EntityKey = try EntityKey("doc0")
+        var world = try Simulation(clients: 1, seed: 2, isSealed: true)
+        let key = try EntityKey("doc0")
         if hasDraft { try world.set(0, key, to: ["t": "draft"]) }
-        let wire: String = try world.serverKey(key.text)
+        let wire = try world.serverKey(key.text)
         world.server.buckets["notes"] = ModelServer.Bucket()
         world.server.buckets["notes"]?.entities[wire] = ModelServer.Entity(version: 1, object: shown)
         world.goOnline(0)

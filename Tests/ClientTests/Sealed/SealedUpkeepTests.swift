@@ -8,7 +8,7 @@ import ThicketSealed
 /// The work that devices of a sealed bucket do for each other, by a clock that the test steps.
 @Suite("Maintenance of sealed buckets: heads and snapshots", .nonceWatch)
 struct SealedUpkeepTests {
-    private static let hour: Int64 = SealedHeads.intervalSeconds * 1_000
+    private static let hour = SealedHeads.intervalSeconds * 1_000
     /// Longer than any device delays a compaction.
     private static let waitMax: Int64 = 32_000
 
@@ -28,10 +28,10 @@ struct SealedUpkeepTests {
 
     /// Operations in `heads`, and the objects it names; nil: it does not exist.
     private func heads(_ world: Simulation) throws -> (operations: Int, names: Set<String>)? {
-        let key: String = try key(SealedHeads.appKey, world)
-        guard let object: JSONObject = world.server.buckets["notes"]?.entities[key]?.object else { return nil }
+        let key = try key(SealedHeads.appKey, world)
+        guard let object = world.server.buckets["notes"]?.entities[key]?.object else { return nil }
         let keys: SealedBucketKeys = try #require(world.keys)
-        let opened: SealedObject = try SealedObject.open(
+        let opened = try SealedObject.open(
             try SealedEntity(object), author: AuthorID(rawValue: 0), place: keys.place(serverKey: key),
             with: try keys.sealer(serverKey: key)
         ).object
@@ -46,15 +46,15 @@ struct SealedUpkeepTests {
         try type(&world, 0, "doc0")
         pass(Self.hour / 4 - 10_000, &world)
         #expect(try heads(world) == nil, "at no moment that all devices share")
-        for minute: Int in 0..<240 {
+        for minute in 0..<240 {
             try type(&world, 0, minute % 2 == 0 ? "doc0" : "doc1")
             pass(60_000, &world)
         }
-        let written: (operations: Int, names: Set<String>) = try #require(try heads(world))
+        let written = try #require(try heads(world))
         #expect((3...4).contains(written.operations), "the first is the creation, then one an hour")
         #expect(written.names == [try key("doc0", world), try key("doc1", world)])
         for _ in 0..<2 { pass(Self.hour, &world) }
-        let last: Int = try #require(try heads(world)).operations
+        let last = try #require(try heads(world)).operations
         for _ in 0..<6 { pass(Self.hour, &world) }
         #expect(try heads(world)?.operations == last, "silence is not written down")
         #expect(world.alarms.isEmpty && world.problems.isEmpty)
@@ -78,18 +78,18 @@ struct SealedUpkeepTests {
             world.now += Self.hour
             world.expectSettled(only: 1)
         }
-        let (bucket, name): (BucketName, EntityKey) = (world.bucket, try EntityKey("deleted"))
-        let now: Int64 = world.now
+        let (bucket, name) = (world.bucket, try EntityKey("deleted"))
+        let now = world.now
         world.perform(1, try world.clients[1].machine.remove(bucket, name, now: now))
         world.expectSettled(only: 1)
-        let hidden: String = try key("hidden", world)
+        let hidden = try key("hidden", world)
         #expect(try heads(world)?.names.contains(hidden) == true)
         world.server.buckets["notes"]?.entities[hidden] = nil
         world.forgetPositions()
         world.expectSettled()
         let told: [IntegrityReport] = world.alarms.filter { $0.kind == .removed && $0.key == hidden }
         #expect(told.count == 1, "\(world.alarms)")
-        let deleted: String = try key("deleted", world)
+        let deleted = try key("deleted", world)
         #expect(!world.alarms.contains { $0.key == deleted || $0.key == "deleted" }, "\(world.alarms)")
     }
 
@@ -100,8 +100,8 @@ struct SealedUpkeepTests {
         var world: Simulation = try .sealed(2, seed: 1)
         for _ in 0..<4 { try type(&world, 0, "doc0") }
         world.expectSettled()
-        let doc: String = try key("doc0", world)
-        let before: JSONObject? = world.server.buckets["notes"]?.entities[doc]?.object
+        let doc = try key("doc0", world)
+        let before = world.server.buckets["notes"]?.entities[doc]?.object
         world.cut(1)
         try type(&world, 0, "doc0")
         try type(&world, 0, "doc0")
@@ -111,12 +111,12 @@ struct SealedUpkeepTests {
         #expect(world.alarms.isEmpty, "no device can know yet")
         // Both may write at once, and then the one that was further writes again.
         for _ in 0..<3 { pass(Self.hour, &world) }
-        let (bucket, name): (BucketName, EntityKey) = (world.bucket, try EntityKey("doc0"))
+        let (bucket, name) = (world.bucket, try EntityKey("doc0"))
         let problem: String? = try world.clients[1].machine.problem(bucket, name)
         #expect(problem == SealedIntegrity.rolledBack(to: 3).description, "\(world.alarms)")
         if choosesAlone { world.cut(1) }
-        let now: Int64 = world.now
-        let (isDone, actions): (Bool, [SyncAction]) = try world.clients[1].machine.takeServers(bucket, name, now: now)
+        let now = world.now
+        let (isDone, actions) = try world.clients[1].machine.takeServers(bucket, name, now: now)
         #expect(isDone)
         world.perform(1, actions)
         world.expectSettled()
@@ -129,17 +129,17 @@ struct SealedUpkeepTests {
         #expect(left == nil, "a choice is not reported again")
         // The device that has what was given up gets a report by the same object, once, and has lost nothing.
         #expect(world.alarms.map(\.kind) == [.rolledBack, .forked], "\(world.alarms)")
-        var first: JSONObject? = try world.clients[0].machine.object(bucket, name)
+        var first = try world.clients[0].machine.object(bucket, name)
         #expect(first?["t"]?.stringValue?.count == 6)
-        let later: Int64 = world.now
-        let (isTaken, last): (Bool, [SyncAction]) = try world.clients[0].machine.takeServers(bucket, name, now: later)
+        let later = world.now
+        let (isTaken, last) = try world.clients[0].machine.takeServers(bucket, name, now: later)
         #expect(isTaken)
         world.perform(0, last)
         for _ in 0..<3 { pass(Self.hour, &world) }
         try type(&world, 1, "doc0")
         for _ in 0..<3 { pass(Self.hour, &world) }
         first = try world.clients[0].machine.object(bucket, name)
-        let second: JSONObject? = try world.clients[1].machine.object(bucket, name)
+        let second = try world.clients[1].machine.object(bucket, name)
         #expect(first == second && first?["t"]?.stringValue?.count == 5 && world.alarms.count == 2)
     }
 
@@ -148,9 +148,9 @@ struct SealedUpkeepTests {
     )
     func takenEarly() throws {
         var world: Simulation = try .sealed(2, seed: 1)
-        let headsKey: String = try key(SealedHeads.appKey, world)
+        let headsKey = try key(SealedHeads.appKey, world)
         // The index has `heads` on an earlier page.
-        let doc: String = try #require(try (0..<30).map { "doc\($0)" }.first { try key($0, world) > headsKey })
+        let doc = try #require(try (0..<30).map { "doc\($0)" }.first { try key($0, world) > headsKey })
         let (bucket, name): (BucketName, EntityKey) = (world.bucket, try EntityKey(doc))
         try type(&world, 0, doc)
         world.expectSettled()
@@ -172,23 +172,23 @@ struct SealedUpkeepTests {
         #expect(try heads(world)?.names.contains(try key(doc, world)) == true)
         world.forgetPositions()
         world.server.pageObjects = 1
-        let place: EntityAddress = EntityAddress(bucket: bucket, key: try EntityKey(headsKey))
+        let place = EntityAddress(bucket: bucket, key: try EntityKey(headsKey))
         for _ in 0..<1_000 where world.clients[1].store.entity(place)?.ghost.object == nil {
             _ = world.settle(rounds: 1, only: 1)
         }
         #expect(world.clients[1].store.entity(place)?.ghost.object != nil)
-        let now: Int64 = world.now
-        let (isDone, actions): (Bool, [SyncAction]) = try world.clients[1].machine.takeServers(bucket, name, now: now)
+        let now = world.now
+        let (isDone, actions) = try world.clients[1].machine.takeServers(bucket, name, now: now)
         #expect(isDone)
         let early: JSONObject? = try world.clients[1].machine.object(bucket, name)
         #expect(early?["t"]?.stringValue?.count == 3, "the newest state that had arrived")
         world.perform(1, actions)
         for _ in 0..<3 { pass(Self.hour, &world) }
         #expect(world.alarms.map(\.kind) == [.removed], "\(world.alarms)")
-        for index: Int in 0..<2 {
-            let shown: JSONObject? = try world.clients[index].machine.object(bucket, name)
+        for index in 0..<2 {
+            let shown = try world.clients[index].machine.object(bucket, name)
             #expect(shown?["t"]?.stringValue?.count == 6, "device \(index)")
-            let problem: String? = try world.clients[index].machine.problem(bucket, name)
+            let problem = try world.clients[index].machine.problem(bucket, name)
             #expect(problem == nil, "device \(index)")
         }
     }
@@ -196,7 +196,7 @@ struct SealedUpkeepTests {
     @Test("an app cannot set an object 'heads' in a sealed bucket")
     func reserved() throws {
         var world: Simulation = try .sealed(1, seed: 1)
-        let name: EntityKey = try EntityKey(SealedHeads.appKey)
+        let name = try EntityKey(SealedHeads.appKey)
         var code: ClientError.Code?
         do throws(ClientError) {
             _ = try world.clients[0].machine.set(world.bucket, name, to: ["t": "mine"], now: world.now)
@@ -208,26 +208,26 @@ struct SealedUpkeepTests {
 
     @Test("a tail that is not compacted is compacted by one of three devices, once, after a random wait")
     func compaction() throws {
-        var waits: Set<Int64> = []
+        var waits = Set<Int64>()
         for seed: UInt64 in 1...6 {
             var world: Simulation = try .sealed(3, seed: seed)
             world.server.refusesCompactions = true
             for _ in 0...SealedLimits.tailCompactedBeyond + 1 { try type(&world, 0, "doc0") }
             world.server.refusesCompactions = false
-            let tried: Int = world.server.compactions
+            let tried = world.server.compactions
             world.expectSettled()
-            let begun: Int64 = world.now
-            let doc: String = try key("doc0", world)
+            let begun = world.now
+            let doc = try key("doc0", world)
             while world.now < begun + Self.waitMax, world.server.compactions == tried { pass(250, &world) }
             waits.insert((world.now - begun) / 1_000)
             for _ in 0..<3 { pass(Self.waitMax, &world) }
-            let entity: JSONObject? = world.server.buckets["notes"]?.entities[doc]?.object
+            let entity = world.server.buckets["notes"]?.entities[doc]?.object
             #expect(try SealedEntity(try #require(entity)).tail.isEmpty, "seed \(seed)")
             #expect(world.server.compactions == tried + 1, "seed \(seed): one device, once")
             try type(&world, 1, "doc0")
             world.expectSettled()
-            var shown: [JSONObject?] = []
-            for index: Int in 0..<3 {
+            var shown = [JSONObject?]()
+            for index in 0..<3 {
                 shown.append(try world.clients[index].machine.object(world.bucket, try EntityKey("doc0")))
             }
             #expect(shown[0] == shown[1] && shown[1] == shown[2] && world.alarms.isEmpty)
@@ -242,7 +242,7 @@ struct SealedUpkeepTests {
         var world: Simulation = try .sealed(1, seed: 1)
         let keys: SealedBucketKeys = try #require(world.keys)
         try type(&world, 0, "doc0")
-        for (number, name): (Int, String) in ["no key!", "doc7"].enumerated() {
+        for (number, name) in ["no key!", "doc7"].enumerated() {
             try world.putMisnamed(name, under: keys.serverKey(of: number == 0 ? name : "another"), nonce: UInt8(number))
         }
         world.forgetPositions()
@@ -250,7 +250,7 @@ struct SealedUpkeepTests {
         world.expectSettled()
         #expect(world.alarms.map(\.kind) == [.snapshotMismatch, .snapshotMismatch])
         #expect(try world.clients[0].machine.keys(world.bucket, after: nil, limit: 9).map(\.text) == ["doc0"])
-        let other: JSONObject? = try world.clients[0].machine.object(world.bucket, try EntityKey("doc7"))
+        let other = try world.clients[0].machine.object(world.bucket, try EntityKey("doc7"))
         #expect(other == nil)
     }
 
@@ -259,7 +259,7 @@ struct SealedUpkeepTests {
     @Test(
         "a client with the bucket as an open one neither writes into a sealed object nor removes it")
     func openClient() throws {
-        var world: Simulation = try Simulation(clients: 1, seed: 3)
+        var world = try Simulation(clients: 1, seed: 3)
         world.goOnline(0)
         try world.set(0, try EntityKey("doc1"), to: ["n": 1])
         world.expectSettled()
@@ -268,15 +268,15 @@ struct SealedUpkeepTests {
         world.forgetPositions()
         world.cut(0)
         world.expectSettled()
-        let (bucket, key, now): (BucketName, EntityKey, Int64) = (world.bucket, try EntityKey("doc0"), world.now)
+        let (bucket, key, now) = (world.bucket, try EntityKey("doc0"), world.now)
         #expect(try world.object(0, key) == sealed)
-        let diff: ObjectDiff = ObjectDiff([(key: "n", operation: .insert(1))])
+        let diff = ObjectDiff([(key: "n", operation: .insert(1))])
         let calls: [(inout SyncMachine) throws -> Void] = [
             { _ = try $0.set(bucket, key, to: ["n": 1], now: now) },
             { _ = try $0.edit(bucket, key, by: diff, now: now) },
             { _ = try $0.remove(bucket, key, now: now) },
         ]
-        for call: (inout SyncMachine) throws -> Void in calls {
+        for call in calls {
             let refused: ClientError? = #expect(throws: ClientError.self) { try call(&world.clients[0].machine) }
             #expect(refused?.code == .sealed)
         }
@@ -288,16 +288,16 @@ struct SealedUpkeepTests {
     func mode() throws {
         var world: Simulation = try .sealed(1, seed: 1)
         try type(&world, 0, "doc0")
-        for mode: String in ["sealed", "open", "open"] {
+        for mode in ["sealed", "open", "open"] {
             world.clients[0].down.append(Array(#"0:o:{"mode":"\#(mode)"}"#.utf8))
             world.expectSettled()
         }
         #expect(world.alarms.map(\.kind) == [.modeChanged])
         try type(&world, 0, "doc0")
-        for (_, entity): (String, ModelServer.Entity) in world.server.buckets["notes"]?.entities ?? [:] {
+        for (_, entity) in world.server.buckets["notes"]?.entities ?? [:] {
             #expect(SealedEntity.looksSealed(try #require(entity.object)))
         }
-        for mode: String in ["sealed", "open"] {
+        for mode in ["sealed", "open"] {
             world.clients[0].down.append(Array(#"0:o:{"mode":"\#(mode)"}"#.utf8))
             world.expectSettled()
         }

@@ -15,10 +15,10 @@ struct SharedKeysTests {
     private struct Member {
         let keys: PublicKeys
         let account: SigningAccount
-        let opening: X25519.PrivateKey = .random()
+        let opening = X25519.PrivateKey.random()
 
         init(_ user: String) throws {
-            let signing: Ed25519.SigningKey = .random()
+            let signing = Ed25519.SigningKey.random()
             keys = try PublicKeys(user: user, identity: signing.verifyingKey, encryption: opening.publicKey)
             account = try SigningAccount(keys, identity: signing)
         }
@@ -35,7 +35,7 @@ struct SharedKeysTests {
     private func member(_ user: String) throws -> Member { try #require(members[user]) }
 
     private var verified: VerifiedKeys {
-        let keys: [String: PublicKeys] = members.mapValues(\.keys)
+        let keys = members.mapValues(\.keys)
         return VerifiedKeys { keys[$0] }
     }
 
@@ -45,13 +45,13 @@ struct SharedKeysTests {
 
     /// A new session by the one login, with some account's keys, that has synced everything from the server.
     private func synced(_ secrets: BucketSecrets) async throws -> (Session, Bucket) {
-        let (session, bucket): (Session, Bucket) = try await opened(secrets)
+        let (session, bucket) = try await opened(secrets)
         try await bucket.waitUntilSynced(timeout: .seconds(300))
         return (session, bucket)
     }
 
     private func opened(_ secrets: BucketSecrets) async throws -> (Session, Bucket) {
-        let session: Session = try await Thicket.connect(
+        let session = try await Thicket.connect(
             server: "http://127.0.0.1:\(server.port)", app: "app", token: "ann-token", store: .memory)
         return (session, try await session.bucket("plans", sealedBy: secrets.keys()))
     }
@@ -60,19 +60,19 @@ struct SharedKeysTests {
         "members read and write each other's objects; a removed one reads the old state and nothing under new keys"
     )
     func members() async throws {
-        let bucket: SharedBucket = try .init(owner: "ann", app: "app", bucket: "plans")
-        var secrets: BucketSecrets = try .init(of: bucket, secret: .random(32))
-        let first: ReaderList = try .init(
+        let bucket = try SharedBucket(owner: "ann", app: "app", bucket: "plans")
+        var secrets = try BucketSecrets(of: bucket, secret: .random(32))
+        let first = try ReaderList(
             bucket: bucket, version: 1, previous: .zero, commitments: secrets.commitments,
             readers: listed(["ann", "ben", "cleo"]))
         var lists: [SignedReaderList] = [try .init(first, signedBy: member("ann").account)]
-        var wraps: [SecretWrap] = try secrets.wraps(
+        var wraps = try secrets.wraps(
             for: VerifiedReaderList(lists[0], of: bucket, by: verified), keys: verified)
         /// The secrets that an account gets from the lists and wraps it is shown.
         func keys(of user: String, known: BucketSecrets? = nil) throws -> BucketSecrets {
-            var reader: SharedBucketReader = .init(bucket: bucket)
+            var reader = SharedBucketReader(bucket: bucket)
             _ = reader.accept(lists, keys: verified)
-            let own: Member = try member(user)
+            let own = try member(user)
             return try BucketSecrets.opened(
                 wraps, for: #require(reader.newest), known: known, as: own.keys, with: own.opening)
         }
@@ -81,15 +81,15 @@ struct SharedKeysTests {
         try await anns.waitUntilSynced(timeout: .seconds(300))
         await ann.close()
 
-        let bens: BucketSecrets = try keys(of: "ben")
-        let (ben, trips): (Session, Bucket) = try await synced(bens)
+        let bens = try keys(of: "ben")
+        let (ben, trips) = try await synced(bens)
         #expect(try await trips.get("trip") == ["t": "by sea"])
         try await trips.editText("trip", path: ["t"], at: 6, inserting: ", slowly")
         try await trips.waitUntilSynced(timeout: .seconds(300))
         await ben.close()
 
         // Ben is removed. Cleo continues with the new secret, in the old object and in a new one.
-        let cleos: BucketSecrets = try keys(of: "cleo")
+        let cleos = try keys(of: "cleo")
         secrets = try secrets.beginning(.random(32))
         let second: ReaderList = try first.next(
             readers: listed(["ann", "cleo"]), beginning: secrets.commitments.last)
@@ -97,7 +97,7 @@ struct SharedKeysTests {
         wraps += try secrets.wraps(
             for: VerifiedReaderList(lists[1], of: bucket, by: verified), after: first, keys: verified)
         #expect(throws: SharingError.notAReader) { _ = try keys(of: "ben", known: bens) }
-        let (cleo, plans): (Session, Bucket) = try await synced(keys(of: "cleo", known: cleos))
+        let (cleo, plans) = try await synced(keys(of: "cleo", known: cleos))
         #expect(try await plans.get("trip") == ["t": "by sea, slowly"])
         try await plans.editText("trip", path: ["t"], at: 14, inserting: " and alone")
         try await plans.set("other", to: ["t": "by land"])
@@ -105,15 +105,15 @@ struct SharedKeysTests {
         await cleo.close()
 
         // The login still lets Ben in, and he has the earlier secret.
-        let (late, seen): (Session, Bucket) = try await opened(bens)
-        let told: ClientError? = await #expect(throws: ClientError.self) {
+        let (late, seen) = try await opened(bens)
+        let told = await #expect(throws: ClientError.self) {
             try await seen.waitUntilSynced(timeout: .seconds(300))
         }
         #expect(told?.code == .refused, "what does not open is read-only")
         #expect(try await seen.get("trip") == ["t": "by sea, slowly"])
         #expect(try await seen.get("other") == nil)
         await late.close()
-        let (again, all): (Session, Bucket) = try await synced(keys(of: "ann"))
+        let (again, all) = try await synced(keys(of: "ann"))
         #expect(try await all.get("trip") == ["t": "by sea, slowly and alone"])
         #expect(try await all.get("other") == ["t": "by land"])
         await again.close()

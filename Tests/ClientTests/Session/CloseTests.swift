@@ -18,25 +18,25 @@ struct CloseTests {
         func close() {}
         func events(limit: Int) -> [TransportEvent] { [] }
         func wait(wake: Int32, milliseconds: Int32) {
-            var watched: pollfd = .init(fd: wake, events: Int16(POLLIN), revents: 0)
+            var watched = pollfd(fd: wake, events: Int16(POLLIN), revents: 0)
             _ = poll(&watched, 1, milliseconds)
         }
     }
 
     private final class Count: Sendable {
-        let value: Atomic<Int> = .init(0)
+        let value = Atomic<Int>(0)
     }
 
     @Test(
         "close() returns after the transport and its libraries' state are freed; a closed session still answers")
     func transportIsGone() async throws {
-        let gone: Count = .init()
-        let engine: SyncEngine = .init(loop: try EngineLoop())
+        let gone = Count()
+        let engine = SyncEngine(loop: try EngineLoop())
         try await engine.start(
             options: SyncOptions(app: AppID("app"), token: "token"), makeStore: { MemoryLocalStore() },
             makeTransport: { Watched { gone.value.add(1, ordering: .sequentiallyConsistent) } })
-        let session: Session = .init(engine: engine)
-        let notes: Bucket = try await session.bucket("notes")
+        let session = Session(engine: engine)
+        let notes = try await session.bucket("notes")
         try await notes.set("a", to: ["n": 1])
         #expect(gone.value.load(ordering: .sequentiallyConsistent) == 0)
         await session.close()
@@ -50,7 +50,7 @@ struct CloseTests {
     func dropped() async throws {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
         do {
-            let engine: SyncEngine = .init(loop: try EngineLoop())
+            let engine = SyncEngine(loop: try EngineLoop())
             try await engine.start(
                 options: SyncOptions(app: AppID("app"), token: "token"), makeStore: { MemoryLocalStore() },
                 makeTransport: { Watched { continuation.finish() } })

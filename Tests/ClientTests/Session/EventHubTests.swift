@@ -6,27 +6,27 @@ import Testing
 struct EventHubTests {
     @Test("an event without a reader, or after the last reader has gone, counts as undelivered")
     func undelivered() {
-        var hub: EventHub<Int> = EventHub(overrun: { -$0 })
-        let isHeardByNobody: Bool = hub.yield(1)
+        var hub = EventHub(overrun: { -$0 })
+        let isHeardByNobody = hub.yield(1)
         #expect(!isHeardByNobody)
         let (_, first) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingOldest(1))
         hub.add(first)
         first.finish()
-        let isHeardByTheGone: Bool = hub.yield(2)
+        let isHeardByTheGone = hub.yield(2)
         #expect(!isHeardByTheGone && hub.isEmpty)
     }
 
     @Test("a slow reader is told how many events it missed, and each missed event counts as undelivered")
     func slow() async {
-        var hub: EventHub<Int> = EventHub(overrun: { -$0 })
+        var hub = EventHub(overrun: { -$0 })
         let (stream, continuation) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingOldest(1))
         hub.add(continuation)
-        for number: Int in 1...3 {
-            let isEnqueued: Bool = hub.yield(number)
+        for number in 1...3 {
+            let isEnqueued = hub.yield(number)
             #expect(isEnqueued == (number == 1))
         }
         #expect(hub.hasOverrun && !hub.canOffer)
-        var iterator: AsyncStream<Int>.Iterator = stream.makeAsyncIterator()
+        var iterator = stream.makeAsyncIterator()
         #expect(await iterator.next() == 1)
         hub.reportMissed()
         #expect(await iterator.next() == -2)
@@ -34,22 +34,22 @@ struct EventHubTests {
 
     @Test("an event that one of two readers has room for counts as delivered")
     func two() async {
-        var hub: EventHub<Int> = EventHub(overrun: { -$0 })
+        var hub = EventHub(overrun: { -$0 })
         let (slow, first) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingOldest(1))
         let (fast, second) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingOldest(8))
         hub.add(first)
         hub.add(second)
-        for number: Int in 1...3 {
-            let isEnqueued: Bool = hub.yield(number)
+        for number in 1...3 {
+            let isEnqueued = hub.yield(number)
             #expect(isEnqueued)
         }
         second.finish()
-        let isHeardByTheSlow: Bool = hub.yield(4)
+        let isHeardByTheSlow = hub.yield(4)
         #expect(!isHeardByTheSlow && !hub.isEmpty)
-        var heard: [Int] = []
-        for await number: Int in fast { heard.append(number) }
+        var heard = [Int]()
+        for await number in fast { heard.append(number) }
         #expect(heard == [1, 2, 3])
-        var iterator: AsyncStream<Int>.Iterator = slow.makeAsyncIterator()
+        var iterator = slow.makeAsyncIterator()
         #expect(await iterator.next() == 1)
         hub.reportMissed()
         #expect(await iterator.next() == -3)
@@ -57,13 +57,13 @@ struct EventHubTests {
 
     @Test("an offer waits until the reader has room after its overrun notice, and is not counted as missed again")
     func offers() async {
-        var hub: EventHub<Int> = EventHub(overrun: { -$0 })
+        var hub = EventHub(overrun: { -$0 })
         let (stream, continuation) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingOldest(1))
         hub.add(continuation)
-        for number: Int in 1...2 { hub.yield(number) }
-        var isEnqueued: Bool = hub.offer(2)
+        for number in 1...2 { hub.yield(number) }
+        var isEnqueued = hub.offer(2)
         #expect(!isEnqueued, "it does not know yet that it missed something")
-        var iterator: AsyncStream<Int>.Iterator = stream.makeAsyncIterator()
+        var iterator = stream.makeAsyncIterator()
         #expect(await iterator.next() == 1)
         hub.reportMissed()
         for _ in 0..<3 {

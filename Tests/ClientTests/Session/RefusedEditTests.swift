@@ -10,13 +10,13 @@ struct RefusedEditTests {
 
     /// A session over a file, and its bucket with an edit that the server has refused.
     private func refused(_ path: String, _ kind: BucketKind) async throws -> (Session, Bucket) {
-        let session: Session = try await session(path)
-        let notes: Bucket = try await session.bucket("notes", kind)
+        let session = try await session(path)
+        let notes = try await session.bucket("notes", kind)
         try await notes.set("small", to: ["n": 1])
         try await notes.waitUntilSynced(timeout: .seconds(120))
         server.with { $0.refusal = 413 }
         try await notes.set("large", to: ["n": 2])
-        let error: ClientError? = await #expect(throws: ClientError.self) {
+        let error = await #expect(throws: ClientError.self) {
             try await notes.waitUntilSynced(timeout: .seconds(120))
         }
         #expect(error?.code == .refused && error?.number == 413)
@@ -30,7 +30,7 @@ struct RefusedEditTests {
     }
 
     private func first(_ bucket: Bucket) async -> BucketEvent? {
-        var events: AsyncStream<BucketEvent>.Iterator = await bucket.changes.makeAsyncIterator()
+        var events = await bucket.changes.makeAsyncIterator()
         return await events.next()
     }
 
@@ -39,13 +39,13 @@ struct RefusedEditTests {
         arguments: BucketKind.allCases)
     func late(kind: BucketKind) async throws {
         let folder = try TemporaryFolder()
-        let (one, notes): (Session, Bucket) = try await refused(folder.file("a.db"), kind)
-        let edit: RefusedEdit = try #require(try await notes.refused().first)
+        let (one, notes) = try await refused(folder.file("a.db"), kind)
+        let edit = try #require(try await notes.refused().first)
         #expect(edit.key == "large" && edit.error.number == 413 && edit.reason.contains("too large"))
         for _ in 0..<2 { #expect(await first(notes) == .refused(edit)) }
         await one.close()
-        let two: Session = try await session(folder.file("a.db"), isOnline: false)
-        let again: Bucket = try await two.bucket("notes", kind)
+        let two = try await session(folder.file("a.db"), isOnline: false)
+        let again = try await two.bucket("notes", kind)
         #expect(try await again.refused() == [edit])
         #expect(await first(again) == .refused(edit))
         #expect(try await again.get("large") == ["n": 2], "the edit is kept")
@@ -73,7 +73,7 @@ struct RefusedEditTests {
         let left: JSONObject? = way == .sentAgain ? ["n": 2] : way == .edited ? ["n": 3] : nil
         #expect(try await notes.get("large") == left)
         #expect(try kind.object(server, "large") == left)
-        var events: AsyncStream<BucketEvent>.Iterator = await notes.changes.makeAsyncIterator()
+        var events = await notes.changes.makeAsyncIterator()
         try await notes.set("small", to: ["n": 4])
         guard case .changed(let change)? = await events.next() else { throw NotAnObject() }
         #expect(change.key == "small")
@@ -85,14 +85,14 @@ struct RefusedEditTests {
     @Test("a reader with less room than there are refused edits is told that it missed some")
     func room() async throws {
         server.with { $0.refusal = 400 }
-        let session: Session = try await server.session()
-        let notes: Bucket = try await session.bucket("notes")
-        for key: String in ["a", "b", "c"] { try await notes.set(key, to: ["n": 1]) }
+        let session = try await server.session()
+        let notes = try await session.bucket("notes")
+        for key in ["a", "b", "c"] { try await notes.set(key, to: ["n": 1]) }
         await #expect(throws: ClientError.self) { try await notes.waitUntilSynced(timeout: .seconds(120)) }
         let (stream, continuation) = AsyncStream.makeStream(
             of: BucketEvent.self, bufferingPolicy: .bufferingOldest(1))
         await notes.engine.listen(notes.bucket, continuation)
-        var events: AsyncStream<BucketEvent>.Iterator = stream.makeAsyncIterator()
+        var events = stream.makeAsyncIterator()
         guard case .refused? = await events.next() else { throw NotAnObject() }
         #expect(await events.next() == .overrun(missed: 2))
         #expect(try await notes.refused().map(\.key) == ["a", "b", "c"])
@@ -103,8 +103,8 @@ struct RefusedEditTests {
         "an edit that was never sent can be discarded",
         arguments: BucketKind.allCases)
     func unsent(kind: BucketKind) async throws {
-        let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes", kind)
+        let session = try await server.session(startsOnline: false)
+        let notes = try await session.bucket("notes", kind)
         try await notes.set("a", to: ["n": 1])
         #expect(try await notes.refused().isEmpty, "it was not refused")
         #expect(try await notes.discardRefused("a") == false)

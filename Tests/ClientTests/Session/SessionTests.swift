@@ -4,18 +4,18 @@ import ThicketProtocol
 
 @Suite("Sessions and buckets as an app uses them", .timeLimit(.minutes(15)))
 struct SessionTests {
-    private let server: LoopbackServer = LoopbackServer()
+    private let server = LoopbackServer()
 
     @Test(
         "an object set in one session is readable in another one, which gets an event",
         arguments: BucketKind.allCases)
     func twoSessions(kind: BucketKind) async throws {
-        let (one, two): (Session, Session) = (try await server.session(), try await server.session())
-        let (notes, other): (Bucket, Bucket) = (
+        let (one, two) = (try await server.session(), try await server.session())
+        let (notes, other) = (
             try await one.bucket("notes", kind), try await two.bucket("notes", kind)
         )
         try await other.waitUntilSynced(timeout: .seconds(120))
-        var events: AsyncStream<BucketEvent>.Iterator = await other.changes.makeAsyncIterator()
+        var events = await other.changes.makeAsyncIterator()
         try await notes.set("today", to: ["title": "Oak"])
         guard case .changed(let change)? = await events.next() else { throw NotAnObject() }
         #expect(change.key == "today" && change.isNew && change.origin == .remote)
@@ -34,12 +34,12 @@ struct SessionTests {
         "a reader that asks for it gets caughtUp once, also for a bucket that was read before it listened",
         arguments: BucketKind.allCases)
     func followsLate(kind: BucketKind) async throws {
-        let (one, two): (Session, Session) = (try await server.session(), try await server.session())
-        let (notes, other): (Bucket, Bucket) = (
+        let (one, two) = (try await server.session(), try await server.session())
+        let (notes, other) = (
             try await one.bucket("notes", kind), try await two.bucket("notes", kind)
         )
         try await other.waitUntilSynced(timeout: .seconds(120))
-        var events: AsyncStream<BucketEvent>.Iterator = await other.changesTellingCaughtUp.makeAsyncIterator()
+        var events = await other.changesTellingCaughtUp.makeAsyncIterator()
         try await notes.set("today", to: ["title": "Oak"])
         #expect(await events.next() == .caughtUp)
         guard case .changed? = await events.next() else { throw NotAnObject() }
@@ -47,9 +47,9 @@ struct SessionTests {
         await two.close()
 
         // Not read before: the event comes when the bucket has been read, and only then.
-        let third: Session = try await server.session(startsOnline: false)
-        let late: Bucket = try await third.bucket("notes", kind)
-        var all: AsyncStream<BucketEvent>.Iterator = await late.changesTellingCaughtUp.makeAsyncIterator()
+        let third = try await server.session(startsOnline: false)
+        let late = try await third.bucket("notes", kind)
+        var all = await late.changesTellingCaughtUp.makeAsyncIterator()
         await third.goOnline()
         guard case .changed(let change)? = await all.next() else { throw NotAnObject() }
         #expect(change.key == "today")
@@ -59,8 +59,8 @@ struct SessionTests {
 
     @Test("edits made offline are sent when the session goes online", arguments: BucketKind.allCases)
     func offline(kind: BucketKind) async throws {
-        let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes", kind)
+        let session = try await server.session(startsOnline: false)
+        let notes = try await session.bucket("notes", kind)
         try await notes.set("a", to: ["n": 1])
         #expect(try await notes.pendingCount == 1)
         #expect(await session.currentStatus == .offline(.requested))
@@ -73,14 +73,14 @@ struct SessionTests {
 
     @Test("the status leads from offline over connecting to up to date, and to closed", arguments: BucketKind.allCases)
     func status(kind: BucketKind) async throws {
-        let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes", kind)
-        var seen: [SyncStatus] = []
-        let stream: AsyncStream<SyncStatus> = await session.status
+        let session = try await server.session(startsOnline: false)
+        let notes = try await session.bucket("notes", kind)
+        var seen = [SyncStatus]()
+        let stream = await session.status
         await session.goOnline()
         try await notes.waitUntilSynced(timeout: .seconds(120))
         await session.close()
-        for await status: SyncStatus in stream { seen.append(status) }
+        for await status in stream { seen.append(status) }
         #expect(seen.first == .offline(.requested))
         #expect(seen.contains(.connecting))
         #expect(seen.contains(.upToDate))
@@ -97,8 +97,8 @@ struct SessionTests {
             .connecting, .indexing(done: 2, of: nil), .indexing(done: 2, of: 5), .syncing(pending: 1),
             .syncing(pending: 7), .upToDate,
         ]
-        let texts: [String] = (statuses + reasons.map(SyncStatus.offline)).map(\.text)
-        for text: String in texts {
+        let texts = (statuses + reasons.map(SyncStatus.offline)).map(\.text)
+        for text in texts {
             #expect(
                 !text.isEmpty && !text.contains("(") && !text.contains("Optional") && !text.contains("\""), "\(text)")
         }
@@ -109,28 +109,28 @@ struct SessionTests {
 
     @Test("a file store restores its objects at the next start, unsent edits included", arguments: BucketKind.allCases)
     func restart(kind: BucketKind) async throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let path: String = folder.file("a.db")
+        let folder = try TemporaryFolder()
+        let path = folder.file("a.db")
         let open: @Sendable () throws(ClientError) -> any LocalStore = { () throws(ClientError) in
             try SQLiteLocalStore(path: path)
         }
-        let first: Session = try await server.session(store: open)
-        let notes: Bucket = try await first.bucket("notes", kind)
+        let first = try await server.session(store: open)
+        let notes = try await first.bucket("notes", kind)
         try await notes.set("a", to: ["n": 1])
         try await notes.waitUntilSynced(timeout: .seconds(120))
         await first.goOffline()
         try await notes.set("b", to: ["n": 2])
-        let refused: ClientError? = await #expect(throws: ClientError.self) { try await server.session(store: open) }
+        let refused = await #expect(throws: ClientError.self) { try await server.session(store: open) }
         #expect(refused?.code == .storeInUse)
         await first.close()
-        let second: Session = try await server.session(store: open)
+        let second = try await server.session(store: open)
         #expect(try await second.buckets == ["notes"])
-        let again: Bucket = try await second.bucket("notes", kind)
+        let again = try await second.bucket("notes", kind)
         #expect(try await again.keys() == ["a", "b"])
         try await again.waitUntilSynced(timeout: .seconds(120))
         #expect(try kind.object(server, "b") == ["n": 2])
         await second.close()
-        let foreign: ClientError? = await #expect(throws: ClientError.self) {
+        let foreign = await #expect(throws: ClientError.self) {
             try await server.session(store: open, app: "another")
         }
         #expect(foreign?.code == .storeMismatch)
@@ -138,11 +138,11 @@ struct SessionTests {
 
     @Test("a session reconnects to a server that was down, and syncs", arguments: BucketKind.allCases)
     func outage(kind: BucketKind) async throws {
-        let session: Session = try await server.session()
-        let notes: Bucket = try await session.bucket("notes", kind)
+        let session = try await server.session()
+        let notes = try await session.bucket("notes", kind)
         try await notes.waitUntilSynced(timeout: .seconds(120))
         server.setDown(true)
-        for await status: SyncStatus in await session.status { if case .offline = status { break } }
+        for await status in await session.status { if case .offline = status { break } }
         try await notes.set("a", to: ["n": 1])
         server.setDown(false)
         try await notes.waitUntilSynced(timeout: .seconds(120))
@@ -158,15 +158,15 @@ struct SessionTests {
         "objects are read and written as values of the app's own types; unknown keys stay",
         arguments: BucketKind.allCases)
     func codable(kind: BucketKind) async throws {
-        let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes", kind)
+        let session = try await server.session(startsOnline: false)
+        let notes = try await session.bucket("notes", kind)
         try await notes.set("a", to: Note(title: "Oak", count: 1))
         #expect(try await notes.get("a", as: Note.self) == Note(title: "Oak", count: 1))
         try await notes.update("a") { $0?["extra"] = true }
         try await notes.update("a", as: Note(title: "", count: 0)) { $0.count += 1 }
         #expect(try await notes.get("a") == ["title": "Oak", "count": 2, "extra": true])
         try await notes.set("bad", to: ["title": 7])
-        let wrong: ClientError? = await #expect(throws: ClientError.self) { try await notes.get("bad", as: Note.self) }
+        let wrong = await #expect(throws: ClientError.self) { try await notes.get("bad", as: Note.self) }
         #expect(wrong?.code == .invalidValue)
         await #expect(throws: ClientError.self) { try await notes.set("x", to: [1, 2, 3]) }
         await session.close()
@@ -174,20 +174,20 @@ struct SessionTests {
 
     @Test("old versions come from the server, newest first", arguments: BucketKind.allCases)
     func history(kind: BucketKind) async throws {
-        let session: Session = try await server.session()
+        let session = try await server.session()
         let notes: Bucket = try await session.bucket("notes", kind)
         try await notes.waitUntilSynced(timeout: .seconds(120))
         for number: Int64 in 1...25 {
             try await notes.set("a", to: ["n": .number(JSONNumber(number))])
             try await notes.waitUntilSynced(timeout: .seconds(120))
         }
-        let all: [ObjectVersion] = try await notes.history(of: "a")
+        let all = try await notes.history(of: "a")
         #expect(all.map(\.version) == Array((1...25).reversed()))
         #expect(all.last?.object == ["n": 1])
         #expect(try await notes.history(of: "a", limit: 3).map(\.version) == [25, 24, 23])
         #expect(try await notes.version(99, of: "a") == nil)
         await session.goOffline()
-        let missing: ClientError? = await #expect(throws: ClientError.self) { try await notes.history(of: "a") }
+        let missing = await #expect(throws: ClientError.self) { try await notes.history(of: "a") }
         #expect(missing?.code == .offline)
         await session.close()
     }
@@ -196,21 +196,21 @@ struct SessionTests {
         "a reader that does not read gets the number of events that it missed",
         arguments: BucketKind.allCases)
     func overrun(kind: BucketKind) async throws {
-        let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes", kind)
-        let lazy: AsyncStream<BucketEvent> = await notes.changes
-        let name: BucketName = try BucketName("notes")
-        let key: EntityKey = try EntityKey("a")
+        let session = try await server.session(startsOnline: false)
+        let notes = try await session.bucket("notes", kind)
+        let lazy = await notes.changes
+        let name = try BucketName("notes")
+        let key = try EntityKey("a")
         try await session.engine.act { (machine, now) throws(ClientError) in
-            var actions: [SyncAction] = []
-            for number: Int in 0..<StreamLimits.eventsMax + 10 {
+            var actions = [SyncAction]()
+            for number in 0..<StreamLimits.eventsMax + 10 {
                 actions += try machine.set(name, key, to: ["n": .number(JSONNumber(Int64(number)))], now: now)
             }
             return ((), actions)
         }
-        var missed: Int = 0
-        var seen: Int = 0
-        for await event: BucketEvent in lazy {
+        var missed = 0
+        var seen = 0
+        for await event in lazy {
             if case .overrun(let lost) = event {
                 missed = lost
                 break
@@ -224,12 +224,12 @@ struct SessionTests {
 
     @Test("a closed session fails with a clear error, and its streams end", arguments: BucketKind.allCases)
     func closed(kind: BucketKind) async throws {
-        let session: Session = try await server.session()
-        let notes: Bucket = try await session.bucket("notes", kind)
-        let changes: AsyncStream<BucketEvent> = await notes.changes
+        let session = try await server.session()
+        let notes = try await session.bucket("notes", kind)
+        let changes = await notes.changes
         await session.close()
-        for await _: BucketEvent in changes {}
-        let refused: ClientError? = await #expect(throws: ClientError.self) { try await notes.get("a") }
+        for await _ in changes {}
+        let refused = await #expect(throws: ClientError.self) { try await notes.get("a") }
         #expect(refused?.code == .closed)
         await session.goOnline()
         #expect(await session.currentStatus == .offline(.closed))
@@ -237,32 +237,32 @@ struct SessionTests {
 
     @Test("a session that is no longer referenced ends by itself and frees its store", arguments: BucketKind.allCases)
     func forgotten(kind: BucketKind) async throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let path: String = folder.file("a.db")
+        let folder = try TemporaryFolder()
+        let path = folder.file("a.db")
         let open: @Sendable () throws(ClientError) -> any LocalStore = { () throws(ClientError) in
             try SQLiteLocalStore(path: path)
         }
         do {
-            let session: Session = try await server.session(store: open)
-            let notes: Bucket = try await session.bucket("notes", kind)
+            let session = try await server.session(store: open)
+            let notes = try await session.bucket("notes", kind)
             try await notes.set("a", to: ["n": 1])
         }
         var again: Session?
         // Its thread ends asynchronously.
-        let deadline: ContinuousClock.Instant = .now + .seconds(120)
+        let deadline = ContinuousClock.Instant.now + .seconds(120)
         while again == nil, .now < deadline {
             again = try? await server.session(store: open, startsOnline: false)
             await Task.yield()
         }
-        let notes: Bucket = try await #require(again).bucket("notes", kind)
+        let notes = try await #require(again).bucket("notes", kind)
         #expect(try await notes.get("a") == ["n": 1])
         await again?.close()
     }
 
     @Test("a cancelled wait ends with an error", arguments: BucketKind.allCases)
     func cancelled(kind: BucketKind) async throws {
-        let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes", kind)
+        let session = try await server.session(startsOnline: false)
+        let notes = try await session.bucket("notes", kind)
         let task: Task<Void, any Error> = Task { try await notes.waitUntilSynced(timeout: .seconds(3_600)) }
         task.cancel()
         await #expect(throws: ClientError.self) { try await task.value }
@@ -273,9 +273,9 @@ struct SessionTests {
         "an invalid key is refused: invalidName", arguments: ["", "a b", "a/b", String(repeating: "k", count: 257)],
         BucketKind.allCases)
     func names(key: String, kind: BucketKind) async throws {
-        let session: Session = try await server.session(startsOnline: false)
-        let notes: Bucket = try await session.bucket("notes", kind)
-        let refused: ClientError? = await #expect(throws: ClientError.self) { try await notes.set(key, to: [:]) }
+        let session = try await server.session(startsOnline: false)
+        let notes = try await session.bucket("notes", kind)
+        let refused = await #expect(throws: ClientError.self) { try await notes.set(key, to: [:]) }
         #expect(refused?.code == .invalidName)
         await session.close()
     }

@@ -40,7 +40,7 @@ final class StoreUnderTest {
     func commit(
         _ entities: [(key: String, record: EntityRecord, parts: EntityParts)], bucket record: BucketRecord? = nil
     ) throws {
-        var batch: LocalBatch = LocalBatch()
+        var batch = LocalBatch()
         batch.entities = try entities.map { EntityWrite(try address($0.key), $0.record, $0.parts) }
         if let record { batch.buckets = [record] }
         try store.commit(batch)
@@ -50,10 +50,10 @@ final class StoreUnderTest {
 @Suite("Behaviour of every local store")
 struct LocalStoreTests {
     private func rich() throws -> EntityRecord {
-        let value: JSONObject = try object(
+        let value = try object(
             #"{"z":1.0,"a":"é e\u0301 🙂","n":null,"l":[1,[2]],"o":{"k":12345678901234567890}}"#)
-        var edits: EditState = EditState()
-        let diff: ObjectDiff = JSONDiff.diff(from: value, to: try object(#"{"z":2,"a":"é 🙂🙂","o":{}}"#))
+        var edits = EditState()
+        let diff = JSONDiff.diff(from: value, to: try object(#"{"z":2,"a":"é 🙂🙂","o":{}}"#))
         edits.pending = PendingChange(
             changeID: try ChangeID("c1"), edit: .modify(diff), source: 7, bytes: Array(#"{"id":"a"}"#.utf8),
             appliedAt: 9,
@@ -68,21 +68,21 @@ struct LocalStoreTests {
         "a store keeps a sealed bucket's extra state, and lists its objects by the app's names",
         arguments: StoreKind.allCases)
     func sealedBucket(kind: StoreKind) throws {
-        let test: StoreUnderTest = try StoreUnderTest(kind)
-        var kept: SealedKept = SealedKept()
+        let test = try StoreUnderTest(kind)
+        var kept = SealedKept()
         kept.later = .members([.init("t", .set("new"))])
         kept.pendingEdit = .members([.init("t", .text(try TextDelta(parsing: "=1\t+x")))])
         (kept.pastIncarnations, kept.isReplacing) = ([Array(repeating: 9, count: 16)], true)
-        var edited: EntityRecord = EntityRecord(ghost: Ghost(version: 3, object: ["z": 1]), isLive: true, name: "zoo")
+        var edited = EntityRecord(ghost: Ghost(version: 3, object: ["z": 1]), isLive: true, name: "zoo")
         edited.edits.sealed = kept
-        var blocked: EntityRecord = EntityRecord(ghost: Ghost(version: 1, object: ["z": 1]), isLive: true, name: "ant")
+        var blocked = EntityRecord(ghost: Ghost(version: 1, object: ["z": 1]), isLive: true, name: "ant")
         blocked.edits.sealed.problem = .forked(at: 12)
-        let deleted: EntityRecord = EntityRecord(ghost: Ghost(version: 5), name: "gone")
+        let deleted = EntityRecord(ghost: Ghost(version: 5), name: "gone")
         let all: EntityParts = [.ghost, .edits, .marks]
         try test.commit(
             [("aaa", edited, all), ("bbb", blocked, all), ("ccc", deleted, all)],
             bucket: BucketRecord(name: test.bucket, scansStarted: 1, isSealed: true))
-        for _: Int in 0..<2 {
+        for _ in 0..<2 {
             #expect(try test.store.buckets().map(\.isSealed) == [true])
             #expect(try test.store.entity(test.address("aaa")) == edited)
             #expect(try test.store.entity(test.address("bbb")) == blocked)
@@ -90,7 +90,7 @@ struct LocalStoreTests {
             #expect(try test.store.liveNames(test.bucket, after: nil, limit: 9) == ["ant", "zoo"])
             #expect(try test.store.liveNames(test.bucket, after: "ant", limit: 9) == ["zoo"])
             #expect(try test.store.liveNames(test.bucket, after: nil, limit: 1) == ["ant"])
-            let known: [EditedKey] = try test.store.edited(test.bucket)
+            let known = try test.store.edited(test.bucket)
             #expect(known.map(\.hasEdits) == [true, false] && known.map(\.isRefused) == [false, true])
             try test.reopen()
         }
@@ -98,21 +98,21 @@ struct LocalStoreTests {
 
     @Test("objects that arrive whole are stored like others, and are known then", arguments: StoreKind.allCases)
     func arrivals(kind: StoreKind) throws {
-        let test: StoreUnderTest = try StoreUnderTest(kind)
-        let keys: [EntityKey] = try ["a", "b", "c"].map { try EntityKey($0) }
+        let test = try StoreUnderTest(kind)
+        let keys = try ["a", "b", "c"].map { try EntityKey($0) }
         #expect(try test.store.known(test.bucket, among: keys).isEmpty)
-        let page: JSONDocument = try JSONDocument(parsing: Array(" [{\"z\":1.0,\n \"a\":\"é\"}]".utf8))
-        let bodies: [JSONFragment] = page.root.elements.map(JSONFragment.node) + [.value(["n": 2])]
-        var batch: LocalBatch = LocalBatch()
+        let page = try JSONDocument(parsing: Array(" [{\"z\":1.0,\n \"a\":\"é\"}]".utf8))
+        let bodies = page.root.elements.map(JSONFragment.node) + [.value(["n": 2])]
+        var batch = LocalBatch()
         batch.buckets = [BucketRecord(name: test.bucket, scansStarted: 1)]
-        for (key, body): (String, JSONFragment) in zip(["a", "b"], bodies) {
+        for (key, body) in zip(["a", "b"], bodies) {
             batch.arrivals.append(NewObject(try test.address(key), version: 7, scanID: 3, body: body))
         }
-        let other: EntityRecord = EntityRecord(ghost: Ghost(version: 1, object: ["c": 1]), isLive: true, scanID: 3)
+        let other = EntityRecord(ghost: Ghost(version: 1, object: ["c": 1]), isLive: true, scanID: 3)
         batch.entities = [EntityWrite(try test.address("c"), other, [.ghost, .marks])]
         try test.store.commit(batch)
-        for _: Int in 0..<2 {
-            for object: NewObject in batch.arrivals {
+        for _ in 0..<2 {
+            for object in batch.arrivals {
                 #expect(try test.store.entity(object.address) == object.record())
             }
             #expect(try test.store.entity(test.address("c")) == other)
@@ -125,19 +125,19 @@ struct LocalStoreTests {
 
     @Test("a store that another program has open is storeInUse, and no other program reads an open store")
     func strangers() throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let path: String = folder.file("store.db")
+        let folder = try TemporaryFolder()
+        let path = folder.file("store.db")
         try SQLiteLocalStore(path: path).close()
         do {
-            let stranger: Database = try Database(path: path)
+            let stranger = try Database(path: path)
             try stranger.begin(.immediate)
-            let refusal: ClientError? = #expect(throws: ClientError.self) { try SQLiteLocalStore(path: path) }
+            let refusal = #expect(throws: ClientError.self) { try SQLiteLocalStore(path: path) }
             #expect(refusal?.code == .storeInUse)
             stranger.rollback()
         }
-        let store: SQLiteLocalStore = try SQLiteLocalStore(path: path)
-        let stranger: Database = try Database(path: path, busyTimeoutMilliseconds: 0)
-        let refusal: SQLiteError? = #expect(throws: SQLiteError.self) {
+        let store = try SQLiteLocalStore(path: path)
+        let stranger = try Database(path: path, busyTimeoutMilliseconds: 0)
+        let refusal = #expect(throws: SQLiteError.self) {
             try stranger.integer("SELECT count(*) FROM note")
         }
         #expect(refusal?.isBusy == true)
@@ -146,11 +146,11 @@ struct LocalStoreTests {
 
     @Test("a batch with an object that turns out not to be new leaves the file as it was")
     func falseArrival() throws {
-        let test: StoreUnderTest = try StoreUnderTest(.sqlite)
-        let kept: EntityRecord = EntityRecord(ghost: Ghost(version: 1, object: ["n": 1]), isLive: true)
+        let test = try StoreUnderTest(.sqlite)
+        let kept = EntityRecord(ghost: Ghost(version: 1, object: ["n": 1]), isLive: true)
         try test.commit([("b", kept, [.ghost, .marks])], bucket: BucketRecord(name: test.bucket))
-        var batch: LocalBatch = LocalBatch()
-        for key: String in ["a", "b"] {
+        var batch = LocalBatch()
+        for key in ["a", "b"] {
             batch.arrivals.append(NewObject(try test.address(key), version: 7, scanID: 3, body: .value([:])))
         }
         #expect(throws: ClientError.self) { try test.store.commit(batch) }
@@ -160,20 +160,20 @@ struct LocalStoreTests {
 
     @Test("a store returns everything as it was stored, also after it is opened again", arguments: StoreKind.allCases)
     func roundTrip(kind: StoreKind) throws {
-        let test: StoreUnderTest = try StoreUnderTest(kind)
-        var record: BucketRecord = BucketRecord(
+        let test = try StoreUnderTest(kind)
+        var record = BucketRecord(
             name: test.bucket, changeVersion: try ChangeVersion("cv1"), scansStarted: 4)
         record.indexScan = IndexScan(id: 4)
         record.indexScan?.mark = "m"
         record.indexScan?.current = try ChangeVersion("cv2")
         record.indexScan?.objectsRead = 10
         record.indexScan?.objectsTotal = 20
-        let full: EntityRecord = try rich()
-        let removed: EntityRecord = EntityRecord(ghost: Ghost(version: 3, object: nil))
+        let full = try rich()
+        let removed = EntityRecord(ghost: Ghost(version: 3, object: nil))
         try test.commit([("a", full, [.ghost, .edits, .marks]), ("gone", removed, [.ghost])], bucket: record)
-        for _: Int in 0..<2 {
+        for _ in 0..<2 {
             #expect(try test.store.entity(test.address("a")) == full)
-            let kept: JSONObject? = try test.store.entity(test.address("a"))?.ghost.object
+            let kept = try test.store.entity(test.address("a"))?.ghost.object
             #expect(kept?.serialized() == full.ghost.object?.serialized(), "bytes, not only values")
             #expect(try test.store.entity(test.address("gone")) == removed)
             #expect(try test.store.entity(test.address("none")) == nil)
@@ -184,10 +184,10 @@ struct LocalStoreTests {
 
     @Test("only the named parts of an object are written", arguments: StoreKind.allCases)
     func parts(kind: StoreKind) throws {
-        let test: StoreUnderTest = try StoreUnderTest(kind)
-        let full: EntityRecord = try rich()
+        let test = try StoreUnderTest(kind)
+        let full = try rich()
         try test.commit([("a", full, [.ghost, .edits, .marks])], bucket: BucketRecord(name: test.bucket))
-        var other: EntityRecord = full
+        var other = full
         other.edits = EditState()
         try test.commit([("a", other, [.edits])])
         #expect(try test.store.entity(test.address("a")) == other)
@@ -202,8 +202,8 @@ struct LocalStoreTests {
 
     @Test("an edit of an object that was never synced needs no ghost", arguments: StoreKind.allCases)
     func newObject(kind: StoreKind) throws {
-        let test: StoreUnderTest = try StoreUnderTest(kind)
-        var record: EntityRecord = EntityRecord(isLive: true)
+        let test = try StoreUnderTest(kind)
+        var record = EntityRecord(isLive: true)
         record.edits.later = .modify(JSONDiff.diff(from: JSONObject(), to: try object("{\"n\":1}")))
         try test.commit([("a", record, [.edits, .marks])], bucket: BucketRecord(name: test.bucket))
         try test.reopen()
@@ -212,12 +212,12 @@ struct LocalStoreTests {
 
     @Test("objects with a held ghost are listed apart from others with edits", arguments: StoreKind.allCases)
     func held(kind: StoreKind) throws {
-        let test: StoreUnderTest = try StoreUnderTest(kind)
-        var there: EntityRecord = EntityRecord()
+        let test = try StoreUnderTest(kind)
+        var there = EntityRecord()
         there.edits.held = Ghost(version: 2, object: ["z": 2])
-        var gone: EntityRecord = EntityRecord(ghost: Ghost(version: 3, object: ["z": 1]))
+        var gone = EntityRecord(ghost: Ghost(version: 3, object: ["z": 1]))
         gone.edits.held = Ghost(version: 4)
-        var edited: EntityRecord = EntityRecord()
+        var edited = EntityRecord()
         edited.edits.sealed.pastIncarnations = [Array(repeating: 9, count: 16)]
         let all: EntityParts = [.ghost, .edits, .marks]
         try test.commit(
@@ -233,11 +233,11 @@ struct LocalStoreTests {
 
     @Test("keys are listed by their state, in byte order", arguments: StoreKind.allCases)
     func lists(kind: StoreKind) throws {
-        let test: StoreUnderTest = try StoreUnderTest(kind)
-        let there: EntityRecord = EntityRecord(ghost: Ghost(version: 2, object: JSONObject()), isLive: true, scanID: 1)
-        var edited: EntityRecord = EntityRecord(isLive: true)
+        let test = try StoreUnderTest(kind)
+        let there = EntityRecord(ghost: Ghost(version: 2, object: JSONObject()), isLive: true, scanID: 1)
+        var edited = EntityRecord(isLive: true)
         edited.edits.later = .modify(ObjectDiff())
-        var wanting: EntityRecord = there
+        var wanting = there
         wanting.edits.wanted = 5
         wanting.scanID = 2
         let all: EntityParts = [.ghost, .edits, .marks]
@@ -247,16 +247,16 @@ struct LocalStoreTests {
                 ("d", EntityRecord(ghost: Ghost(version: 4, object: nil)), all),
             ], bucket: BucketRecord(name: test.bucket))
         try test.reopen()
-        let store: any LocalStore = test.store
+        let store = test.store
         #expect(try store.liveKeys(test.bucket, after: nil, limit: 10).map(\.text) == ["B", "a", "b", "c"])
         #expect(try store.liveKeys(test.bucket, after: EntityKey("a"), limit: 1).map(\.text) == ["b"])
-        let expected: [EditedKey] = [
+        let expected = [
             EditedKey(key: try EntityKey("a"), hasEdits: true, isRefused: false, isStale: false),
             EditedKey(key: try EntityKey("c"), hasEdits: false, isRefused: false, isStale: true),
         ]
         #expect(try store.edited(test.bucket) == expected)
         #expect(try store.keysUnseen(test.bucket, scanID: 2).map(\.text) == ["B", "b"])
-        let versions: [(key: EntityKey, version: Version)] = try store.versions(test.bucket, limit: 2)
+        let versions = try store.versions(test.bucket, limit: 2)
         #expect(versions.map(\.key.text) == ["B", "b"])
         #expect(versions.map(\.version) == [2, 2])
         #expect(try store.liveKeys(BucketName("other"), after: nil, limit: 10).isEmpty)
@@ -264,7 +264,7 @@ struct LocalStoreTests {
 
     @Test("the client id and named values are kept", arguments: StoreKind.allCases)
     func notes(kind: StoreKind) throws {
-        let test: StoreUnderTest = try StoreUnderTest(kind)
+        let test = try StoreUnderTest(kind)
         #expect(try test.store.clientID(fresh: ClientID("one")).text == "one")
         try test.store.setNamedValue("app", to: "x")
         try test.store.setNamedValue("app", to: "y")
@@ -276,9 +276,9 @@ struct LocalStoreTests {
 
     @Test("a batch that fails changes nothing")
     func allOrNothing() throws {
-        let test: StoreUnderTest = try StoreUnderTest(.sqlite)
-        let other: BucketName = try BucketName("never-kept")
-        var batch: LocalBatch = LocalBatch()
+        let test = try StoreUnderTest(.sqlite)
+        let other = try BucketName("never-kept")
+        var batch = LocalBatch()
         batch.buckets = [BucketRecord(name: test.bucket)]
         batch.entities = [
             EntityWrite(try test.address("a"), try rich(), [.ghost, .edits]),
@@ -297,7 +297,7 @@ struct LocalStoreTests {
 struct FileStoreTests {
     @Test("a second opening is refused as storeInUse, and works after the first has closed")
     func lock() throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
+        let folder = try TemporaryFolder()
         var first: SQLiteLocalStore? = try SQLiteLocalStore(path: folder.file("a.db"))
         let refused: ClientError? = #expect(throws: ClientError.self) {
             try SQLiteLocalStore(path: folder.file("a.db"))
@@ -310,10 +310,10 @@ struct FileStoreTests {
 
     @Test("a store's files are readable for their owner only")
     func permissions() throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let store: SQLiteLocalStore = try SQLiteLocalStore(path: folder.file("a.db"))
-        for name: String in ["a.db", "a.db-wal", "a.db.lock"] {
-            var status: stat = stat()
+        let folder = try TemporaryFolder()
+        let store = try SQLiteLocalStore(path: folder.file("a.db"))
+        for name in ["a.db", "a.db-wal", "a.db.lock"] {
+            var status = stat()
             #expect(stat(folder.file(name), &status) == 0, "\(name)")
             #expect(status.st_mode & 0o077 == 0, "\(name)")
         }
@@ -322,16 +322,16 @@ struct FileStoreTests {
 
     @Test("a file that is not a store, a missing folder, and a store of a newer format are refused")
     func foreignFiles() throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let file: Int32 = open(folder.file("text.db"), O_CREAT | O_WRONLY, 0o600)
-        let text: String = String(repeating: "This is not a database. ", count: 200)
+        let folder = try TemporaryFolder()
+        let file = open(folder.file("text.db"), O_CREAT | O_WRONLY, 0o600)
+        let text = String(repeating: "This is not a database. ", count: 200)
         _ = write(file, text, text.utf8.count)
         close(file)
         #expect(throws: ClientError.self) { try SQLiteLocalStore(path: folder.file("text.db")) }
         #expect(throws: ClientError.self) { try SQLiteLocalStore(path: folder.file("no/such/folder.db")) }
-        let newer: Database = try Database(path: folder.file("newer.db"))
+        let newer = try Database(path: folder.file("newer.db"))
         try newer.execute("PRAGMA user_version=99")
-        let refused: ClientError? = #expect(throws: ClientError.self) {
+        let refused = #expect(throws: ClientError.self) {
             try SQLiteLocalStore(path: folder.file("newer.db"))
         }
         #expect(refused?.code == .store)

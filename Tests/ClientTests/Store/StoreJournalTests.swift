@@ -16,12 +16,12 @@ struct StoreJournalTests {
 
     @Test("a store that is opened again after any number of turns holds what it held in memory", arguments: 1...12)
     func everyPrefix(seed: UInt64) throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let path: String = folder.file("a.db")
-        let typist: Typist = try Typist(seed: seed)
+        let folder = try TemporaryFolder()
+        let path = folder.file("a.db")
+        let typist = try Typist(seed: seed)
         var opened: SQLiteLocalStore? = try SQLiteLocalStore(path: path)
         if let opened { try typist.begin(in: opened) }
-        var most: Int = 0
+        var most = 0
         for turn: Int in 0..<150 {
             if let opened {
                 try typist.step(in: opened)
@@ -40,7 +40,7 @@ struct StoreJournalTests {
     }
 
     private func reopened(_ path: String, _ typist: Typist, _ place: Comment) throws -> SQLiteLocalStore {
-        let store: SQLiteLocalStore = try SQLiteLocalStore(path: path)
+        let store = try SQLiteLocalStore(path: path)
         #expect(try store.entity(typist.address) == typist.record, place)
         try expectLists(store, typist)
         return store
@@ -48,56 +48,56 @@ struct StoreJournalTests {
 
     /// Queries over many objects give the same answers.
     private func expectLists(_ store: SQLiteLocalStore, _ typist: Typist) throws {
-        let record: EntityRecord = typist.record
-        let known: [Version] = try store.versions(typist.address.bucket, limit: 2).map(\.version)
+        let record = typist.record
+        let known = try store.versions(typist.address.bucket, limit: 2).map(\.version)
         #expect(known == (record.ghost.object == nil ? [] : [record.ghost.version]))
-        let isEdited: Bool = try store.edited(typist.address.bucket).contains { $0.hasEdits }
+        let isEdited = try store.edited(typist.address.bucket).contains { $0.hasEdits }
         #expect(isEdited == record.edits.hasEdits)
     }
 
     @Test("a keystroke in a text of 100 KB writes four pages on average, and steps are merged before 1,024")
     func bytesOfAKeystroke() throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let path: String = folder.file("a.db")
-        let store: SQLiteLocalStore = try SQLiteLocalStore(path: path)
-        let typist: Typist = try Typist(seed: 1)
+        let folder = try TemporaryFolder()
+        let path = folder.file("a.db")
+        let store = try SQLiteLocalStore(path: path)
+        let typist = try Typist(seed: 1)
         try typist.begin(in: store, units: 100_000)
         try typist.pressKey(in: store)
-        let before: Int = size(path + "-wal")
-        for _: Int in 0..<100 { try typist.pressKey(in: store) }
-        let pages: Double = Double(size(path + "-wal") - before) / Double(4_096 + 24) / 100
+        let before = size(path + "-wal")
+        for _ in 0..<100 { try typist.pressKey(in: store) }
+        let pages = Double(size(path + "-wal") - before) / Double(4_096 + 24) / 100
         #expect(pages <= 4.2, "edit; step, edit and position")
-        for _: Int in 0..<1_000 { try typist.pressKey(in: store) }
+        for _ in 0..<1_000 { try typist.pressKey(in: store) }
         #expect(try store.entity(typist.address) == typist.record)
         store.close()
         #expect(try rows(path) < 1_024)
     }
 
     private func size(_ path: String) -> Int {
-        var status: stat = stat()
+        var status = stat()
         return stat(path, &status) == 0 ? Int(status.st_size) : 0
     }
 
     @Test("after a crash at any point the store holds one moment, not before the last one that had to be on the disk")
     func everyCrash() throws {
-        var random: SeededRandom = SeededRandom(seed: 7)
-        var lost: Int = 0
-        for point: Int in stride(from: 0, to: 240, by: 4) {
-            let folder: TemporaryFolder = try TemporaryFolder()
-            let path: String = folder.file("a.db")
-            let disk: FaultVFS = FaultVFS(name: "journal-crash-\(point)")
-            let typist: Typist = try Typist(seed: UInt64(point))
+        var random = SeededRandom(seed: 7)
+        var lost = 0
+        for point in stride(from: 0, to: 240, by: 4) {
+            let folder = try TemporaryFolder()
+            let path = folder.file("a.db")
+            let disk = FaultVFS(name: "journal-crash-\(point)")
+            let typist = try Typist(seed: UInt64(point))
             let key: StoreKey? = point % 8 == 0 ? .random() : nil
             // The states that the store may hold afterwards: the one on the disk, and each one since.
-            var moments: [EntityRecord] = []
+            var moments = [EntityRecord]()
             do {
-                let store: SQLiteLocalStore = try SQLiteLocalStore(path: path, key: key, vfs: disk.name)
+                let store = try SQLiteLocalStore(path: path, key: key, vfs: disk.name)
                 try typist.begin(in: store, units: 5_000)
                 try typist.step(in: store, isOnDisk: true)
                 moments = [typist.record]
                 disk.fail(FaultRule(.change, .crash, skipping: point))
-                for turn: Int in 0..<200 where !disk.isCrashed {
-                    let isOnDisk: Bool = turn % 7 == 0
+                for turn in 0..<200 where !disk.isCrashed {
+                    let isOnDisk = turn % 7 == 0
                     do { try typist.step(in: store, isOnDisk: isOnDisk) } catch { break }
                     moments = isOnDisk ? [typist.record] : moments + [typist.record]
                 }
@@ -105,14 +105,14 @@ struct StoreJournalTests {
                 store.close()
             }
             disk.restart()
-            let store: SQLiteLocalStore = try SQLiteLocalStore(path: path, key: key, vfs: disk.name)
-            let found: EntityRecord = try #require(try store.entity(typist.address))
+            let store = try SQLiteLocalStore(path: path, key: key, vfs: disk.name)
+            let found = try #require(try store.entity(typist.address))
             // The turn during which the crash came may be complete.
             let place: Int? = moments.lastIndex(of: found)
             if place == nil { #expect(found.ghost.version >= (moments.last?.ghost.version ?? 0), "point \(point)") }
             lost += place.map { moments.count - 1 - $0 } ?? 0
             try typist.adopt(found)
-            for _: Int in 0..<5 { try typist.step(in: store) }
+            for _ in 0..<5 { try typist.step(in: store) }
             #expect(try store.entity(typist.address) == typist.record)
             store.close()
         }
@@ -121,15 +121,15 @@ struct StoreJournalTests {
 
     @Test("when a write or a sync of the disk fails, the turn is refused as a whole and the next one works")
     func everyFault() throws {
-        var refused: Int = 0
-        for (number, operation): (Int, FaultRule.Operation) in [FaultRule.Operation.write, .sync].enumerated() {
-            let folder: TemporaryFolder = try TemporaryFolder()
-            let disk: FaultVFS = FaultVFS(name: "journal-fault-\(number)")
+        var refused = 0
+        for (number, operation) in [FaultRule.Operation.write, .sync].enumerated() {
+            let folder = try TemporaryFolder()
+            let disk = FaultVFS(name: "journal-fault-\(number)")
             let key: StoreKey? = number == 0 ? .random() : nil
-            let store: SQLiteLocalStore = try SQLiteLocalStore(path: folder.file("a.db"), key: key, vfs: disk.name)
-            let typist: Typist = try Typist(seed: 3)
+            let store = try SQLiteLocalStore(path: folder.file("a.db"), key: key, vfs: disk.name)
+            let typist = try Typist(seed: 3)
             try typist.begin(in: store)
-            for turn: Int in 0..<120 {
+            for turn in 0..<120 {
                 disk.fail(FaultRule(operation, turn % 2 == 0 ? .io : .full, skipping: turn % 7, times: 1))
                 do { try typist.step(in: store, isOnDisk: true) } catch { refused += 1 }
                 disk.heal()
@@ -142,11 +142,11 @@ struct StoreJournalTests {
 
     @Test("a store of format 1 opens, keeps its edits, and continues with steps")
     func migration() throws {
-        let folder: TemporaryFolder = try TemporaryFolder()
-        let path: String = folder.file("a.db")
-        let text: String = String(repeating: "old text ", count: 1_000)
+        let folder = try TemporaryFolder()
+        let path = folder.file("a.db")
+        let text = String(repeating: "old text ", count: 1_000)
         do {
-            let old: Database = try Database(path: path)
+            let old = try Database(path: path)
             try old.execute(Self.formatOne)
             try old.statement("INSERT INTO ghost (id, object) VALUES (1, ?1)")
                 .bind(1, JSONObject([("text", .string(text))]).serialized()).run()
@@ -154,7 +154,7 @@ struct StoreJournalTests {
                 .bind(1, Array(#"{"n":{"o":"+","v":1}}"#.utf8)).bind(2, Array(#"{"id":"page"}"#.utf8)).run()
         }
         var store: SQLiteLocalStore? = try SQLiteLocalStore(path: path)
-        let typist: Typist = try Typist(seed: 5)
+        let typist = try Typist(seed: 5)
         let kept: EntityRecord = try #require(try store?.entity(typist.address))
         #expect(kept.ghost == Ghost(version: 7, object: ["text": .string(text)]))
         #expect(kept.edits.pending?.changeID.text == "c1")
@@ -164,12 +164,12 @@ struct StoreJournalTests {
         store?.close()
         store = nil
         #expect(try Database(path: path).integer("PRAGMA user_version") == 5)
-        let again: SQLiteLocalStore = try SQLiteLocalStore(path: path)
-        var record: EntityRecord = kept
+        let again = try SQLiteLocalStore(path: path)
+        var record = kept
         record.edits = EditState()
         record.ghost = try record.ghost.after([GhostStep(version: 8, diff: ObjectDiff([("n", .insert(1))]))])
-        let step: GhostStep = GhostStep(version: 8, diff: ObjectDiff([("n", .insert(1))]))
-        var batch: LocalBatch = LocalBatch()
+        let step = GhostStep(version: 8, diff: ObjectDiff([("n", .insert(1))]))
+        var batch = LocalBatch()
         batch.entities = [EntityWrite(typist.address, record, [.ghost, .edits], ghostSteps: [step])]
         try again.commit(batch)
         #expect(try again.entity(typist.address) == record)
@@ -178,7 +178,7 @@ struct StoreJournalTests {
     }
 
     /// The format of version 0.1.
-    private static let formatOne: String = """
+    private static let formatOne = """
         CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE bucket (
             id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, cv TEXT, walks INTEGER NOT NULL,

@@ -6,10 +6,10 @@ import ThicketTestSupport
 
 /// Changes one large object in a store as a session does, and knows what must be stored.
 final class Typist {
-    private(set) var record: EntityRecord = EntityRecord()
+    private(set) var record = EntityRecord()
     let address: EntityAddress
     private var random: SeededRandom
-    private var position: Int = 0
+    private var position = 0
 
     init(seed: UInt64) throws {
         random = SeededRandom(seed: seed)
@@ -25,7 +25,7 @@ final class Typist {
 
     /// One turn; if the store refuses it, nothing has happened.
     func step(in store: any LocalStore, isOnDisk: Bool = false) throws {
-        let before: EntityRecord = record
+        let before = record
         do {
             try commit(try next(), to: store, isOnDisk: isOnDisk)
         } catch {
@@ -48,7 +48,7 @@ final class Typist {
         _ write: EntityWrite, to store: any LocalStore, isOnDisk: Bool = false, movesPosition: Bool = true
     ) throws {
         position += 1
-        var batch: LocalBatch = LocalBatch()
+        var batch = LocalBatch()
         batch.entities = [write]
         if movesPosition {
             batch.buckets = [BucketRecord(name: address.bucket, changeVersion: try ChangeVersion("cv\(position)"))]
@@ -60,7 +60,7 @@ final class Typist {
     // MARK: - Turns
 
     private func next() throws -> EntityWrite {
-        let edits: EditState = record.edits
+        let edits = record.edits
         switch Int.random(in: 0..<20, using: &random) {
         case 0..<9: return try type()
         case 9..<12 where edits.pending == nil && edits.later != nil: return send()
@@ -79,16 +79,16 @@ final class Typist {
     }
 
     private func type() throws -> EntityWrite {
-        let diff: ObjectDiff = try edit(of: local(), insertedMax: Bool.random(using: &random) ? 3 : 400)
-        let isStep: Bool = record.edits.hasEdits
-        let composed: Edit? = try Edits.compose(record.edits.later, .modify(diff), base: JSONObject())
+        let diff = try edit(of: local(), insertedMax: Bool.random(using: &random) ? 3 : 400)
+        let isStep = record.edits.hasEdits
+        let composed = try Edits.compose(record.edits.later, .modify(diff), base: JSONObject())
         record.edits.later = composed
         record.isLive = true
         return EntityWrite(address, record, [.edits, .marks], laterSteps: isStep && composed != nil ? [diff] : nil)
     }
 
     private func send() -> EntityWrite {
-        let bytes: [UInt8] = EditCodec.encode(record.edits.later) ?? []
+        let bytes = EditCodec.encode(record.edits.later) ?? []
         record.edits.pending = PendingChange(
             changeID: Self.changeID, edit: record.edits.later, source: record.ghost.version, bytes: bytes)
         record.edits.later = nil
@@ -97,21 +97,21 @@ final class Typist {
 
     private func acknowledge() throws -> EntityWrite {
         guard case .modify(let diff)? = record.edits.pending?.edit else { return EntityWrite(address, record, .marks) }
-        let isStep: Bool = record.ghost.object != nil
+        let isStep = record.ghost.object != nil
         let version: Version = record.ghost.version + 1
         record.ghost = Ghost(
             version: version, object: try Edits.apply(.modify(diff), to: record.ghost.object))
         record.edits.pending = nil
-        let steps: [GhostStep]? = isStep ? [GhostStep(version: version, diff: diff)] : nil
+        let steps = isStep ? [GhostStep(version: version, diff: diff)] : nil
         return EntityWrite(address, record, [.ghost, .edits], ghostSteps: steps)
     }
 
     /// Changes of another client.
     private func follow() throws -> EntityWrite {
-        var steps: [GhostStep] = []
+        var steps = [GhostStep]()
         guard record.ghost.object != nil else { return EntityWrite(address, record, .marks) }
-        for _: Int in 0..<Int.random(in: 1...3, using: &random) {
-            let diff: ObjectDiff = try edit(of: record.ghost.object ?? JSONObject(), insertedMax: 60)
+        for _ in 0..<Int.random(in: 1...3, using: &random) {
+            let diff = try edit(of: record.ghost.object ?? JSONObject(), insertedMax: 60)
             steps.append(GhostStep(version: record.ghost.version + 1, diff: diff))
             record.ghost = try record.ghost.after([steps[steps.count - 1]])
         }
@@ -120,26 +120,26 @@ final class Typist {
 
     // MARK: - Texts
 
-    private static let changeID: ChangeID = {
-        guard let made: ChangeID = try? ChangeID("c") else { preconditionFailure("c is a change id") }
+    private static let changeID = {
+        guard let made = try? ChangeID("c") else { preconditionFailure("c is a change id") }
         return made
     }()
 
     private func local() throws -> JSONObject {
-        let base: JSONObject? = try Edits.apply(record.edits.pending?.edit, to: record.ghost.object)
+        let base = try Edits.apply(record.edits.pending?.edit, to: record.ghost.object)
         return try Edits.apply(record.edits.later, to: base) ?? JSONObject()
     }
 
     private func edit(of object: JSONObject, insertedMax: Int) throws -> ObjectDiff {
-        let number: Operation = .replace(.number(JSONNumber(Int64(position))))
-        guard let text: String = object["text"]?.stringValue else {
+        let number = Operation.replace(.number(JSONNumber(Int64(position))))
+        guard let text = object["text"]?.stringValue else {
             return ObjectDiff([(key: "text", operation: .insert(.string(letters(6_000))))])
         }
-        let length: Int = text.utf16.count
-        let place: Int = Int.random(in: 0...length, using: &random)
-        let deleted: Int = Int.random(in: 0...min(5, length - place), using: &random)
-        let inserted: String = letters(Int.random(in: 1...insertedMax, using: &random))
-        let delta: TextDelta = TextDelta(
+        let length = text.utf16.count
+        let place = Int.random(in: 0...length, using: &random)
+        let deleted = Int.random(in: 0...min(5, length - place), using: &random)
+        let inserted = letters(Int.random(in: 1...insertedMax, using: &random))
+        let delta = TextDelta(
             [
                 .retain(place), .delete(deleted), .insert(Array(inserted.utf16)),
                 .retain(length - place - deleted),

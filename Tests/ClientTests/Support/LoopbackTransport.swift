@@ -5,13 +5,13 @@ import ThicketClient
 /// A model server to which several sessions of one process connect. Safe to use from any thread.
 final class LoopbackServer: Sendable {
     private struct State {
-        var server: ModelServer = ModelServer()
-        var inboxes: [Int: [TransportEvent]] = [:]
-        var connections: Int = 0
-        var isDown: Bool = false
+        var server = ModelServer()
+        var inboxes = [Int: [TransportEvent]]()
+        var connections = 0
+        var isDown = false
     }
 
-    private let state: Mutex<State> = Mutex(State())
+    private let state = Mutex(State())
 
     /// Reads or changes the server.
     func with<Value: Sendable>(_ body: (inout ModelServer) -> Value) -> Value { state.withLock { body(&$0.server) } }
@@ -21,7 +21,7 @@ final class LoopbackServer: Sendable {
         state.withLock { state in
             state.isDown = isDown
             guard isDown else { return }
-            for connection: Int in state.inboxes.keys {
+            for connection in state.inboxes.keys {
                 state.server.disconnect(connection)
                 state.inboxes[connection] = [.closed(LinkClosure(detail: "the server is down"))]
             }
@@ -31,7 +31,7 @@ final class LoopbackServer: Sendable {
     func connect() -> Int {
         state.withLock { state in
             state.connections += 1
-            let refusal: TransportEvent = .closed(LinkClosure(detail: "the server is down"))
+            let refusal = TransportEvent.closed(LinkClosure(detail: "the server is down"))
             state.inboxes[state.connections] = [state.isDown ? refusal : .opened]
             return state.connections
         }
@@ -47,7 +47,7 @@ final class LoopbackServer: Sendable {
     func send(_ text: [UInt8], from connection: Int) {
         state.withLock { state in
             guard !state.isDown else { return }
-            for (target, answer): (Int, [UInt8]) in state.server.receive(text, from: connection) {
+            for (target, answer) in state.server.receive(text, from: connection) {
                 state.inboxes[target]?.append(.text(answer))
             }
         }
@@ -55,7 +55,7 @@ final class LoopbackServer: Sendable {
 
     func take(_ connection: Int) -> [TransportEvent] {
         state.withLock { state in
-            let events: [TransportEvent] = state.inboxes[connection] ?? []
+            let events = state.inboxes[connection] ?? []
             if !events.isEmpty { state.inboxes[connection] = [] }
             return events
         }
@@ -82,7 +82,7 @@ final class LoopbackTransport: Transport {
     func events(limit: Int) -> [TransportEvent] { connection.map { server.take($0) } ?? [] }
 
     func wait(wake: Int32, milliseconds: Int32) {
-        var watched: pollfd = pollfd(fd: wake, events: Int16(POLLIN), revents: 0)
+        var watched = pollfd(fd: wake, events: Int16(POLLIN), revents: 0)
         // Another session's thread fills our inbox: look again soon.
         _ = poll(&watched, 1, connection == nil ? milliseconds : milliseconds < 0 ? 1 : min(milliseconds, 1))
     }
@@ -95,8 +95,8 @@ extension LoopbackServer {
         app: String = "app",
         token: String = "token", startsOnline: Bool = true
     ) async throws -> Session {
-        let engine: SyncEngine = SyncEngine(loop: try EngineLoop())
-        var options: SyncOptions = SyncOptions(app: try .init(app), token: token)
+        let engine = SyncEngine(loop: try EngineLoop())
+        var options = SyncOptions(app: try .init(app), token: token)
         options.startsOnline = startsOnline
         try await engine.start(options: options, makeStore: store, makeTransport: { LoopbackTransport(self) })
         return Session(engine: engine)

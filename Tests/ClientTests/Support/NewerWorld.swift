@@ -30,24 +30,24 @@ extension Simulation {
     ///   - isNewer: the first is under newer rules.
     ///   - isDeletion: the second is a tombstone.
     func newerOperations(_ name: String, isNewer: Bool, isDeletion: Bool = false) throws -> [String] {
-        let keys: SealedBucketKeys = try #require(keys)
-        let key: String = keys.serverKey(of: name)
-        let sealer: ObjectSealer = try keys.sealer(serverKey: key)
-        var log: SealedLog = try SealedObject.open(
+        let keys = try #require(keys)
+        let key = keys.serverKey(of: name)
+        let sealer = try keys.sealer(serverKey: key)
+        var log = try SealedObject.open(
             try sealedEntity(name), author: Self.newer, place: keys.place(serverKey: key), with: sealer
         ).object.log
-        var sealed: [String] = []
-        for (number, member): (Int, String) in ["first", "second"].enumerated() {
-            let diff: ObjectDiff = ObjectDiff([(key: member, operation: .insert(.string("newer")))])
-            let operation: SealedOperation = SealedOperation(
+        var sealed = [String]()
+        for (number, member) in ["first", "second"].enumerated() {
+            let diff = ObjectDiff([(key: member, operation: .insert(.string("newer")))])
+            let operation = SealedOperation(
                 base: log.position, head: try #require(log.chain[log.position]), incarnation: log.incarnationTag,
                 author: Self.newer,
                 content: number == 1 && isDeletion ? .tombstone : .edit(try Edit(.object(diff))))
-            var clear: JSONObject = try #require(try JSONValue(parsing: operation.clearBytes()).objectValue)
+            var clear = try #require(try JSONValue(parsing: operation.clearBytes()).objectValue)
             if number == 0, isNewer { clear["t"] = 2 }
             // Different texts are not sealed under one nonce.
-            let nonce: [UInt8] = Array(repeating: UInt8(number + (isNewer ? 0 : 100)), count: 12)
-            let bytes: [UInt8] = sealer.seal(
+            let nonce = Array(repeating: UInt8(number + (isNewer ? 0 : 100)), count: 12)
+            let bytes = sealer.seal(
                 JSONValue.object(clear).serialized(), kind: .operation, id: Array(repeating: UInt8(number), count: 16),
                 position: 0, nonce: nonce)
             sealed.append(Base64.encodeURL(bytes))
@@ -60,8 +60,8 @@ extension Simulation {
     /// The server shows these operations, the oldest first, after the known ones. All positions are forgotten: every
     /// client reads it.
     mutating func show(_ operations: [String], behind known: SealedEntity, of name: String) throws {
-        let key: String = try serverKey(name)
-        var shown: SealedEntity = known
+        let key = try serverKey(name)
+        var shown = known
         shown.tail = operations.reversed() + known.tail
         server.buckets["notes"]?.entities[key]?.object = shown.object
         server.buckets["notes"]?.entities[key]?.version += Version(operations.count)
@@ -76,18 +76,18 @@ extension Simulation {
     mutating func update(
         _ index: Int, _ name: String, reading readable: SealedEntity, failingAfter commits: Int? = nil
     ) throws {
-        let key: String = try serverKey(name)
-        var record: EntityRecord = try record(index, name)
-        if let held: Ghost = record.edits.held, held.object != nil {
+        let key = try serverKey(name)
+        var record = try record(index, name)
+        if let held = record.edits.held, held.object != nil {
             record.edits.held = Ghost(version: held.version, object: readable.object)
-            var batch: LocalBatch = LocalBatch()
+            var batch = LocalBatch()
             batch.entities = [EntityWrite(try address(name), record, [.ghost, .edits, .marks])]
             try clients[index].store.commit(batch)
         }
         if server.buckets["notes"]?.entities[key]?.object != nil {
             server.buckets["notes"]?.entities[key]?.object = readable.object
-        } else if let last: ModelServer.Step = server.buckets["notes"]?.entities[key]?.steps.last {
-            let step: ModelServer.Step = ModelServer.Step(version: last.version, before: readable.object, diff: nil)
+        } else if let last = server.buckets["notes"]?.entities[key]?.steps.last {
+            let step = ModelServer.Step(version: last.version, before: readable.object, diff: nil)
             server.buckets["notes"]?.entities[key]?.steps = [step]
         }
         try crash(index)

@@ -44,7 +44,7 @@ extension ServedObject {
         switch change.what {
         case .creation(let text): try receive(creation: text, at: version)
         case .operation(let sealed), .tombstone(let sealed):
-            let verdict: SealedLog.Verdict = try receive(operation: sealed, on: newest, at: version)
+            let verdict = try receive(operation: sealed, on: newest, at: version)
             #expect(verdict.isAppended, "\(verdict)")
         case .removal: remove(at: version)
         }
@@ -55,23 +55,23 @@ extension ServedObject {
 extension SealedScript {
     /// - Returns: nil for a message without a counterpart in an open bucket: the `-` after a tombstone.
     func shown(_ text: [UInt8]) -> String? {
-        let plain: String = String(decoding: text, as: UTF8.self)
-        guard let message: ClientMessage = try? ClientMessage(parsing: text), case .channel(0, let request) = message
+        let plain = String(decoding: text, as: UTF8.self)
+        guard let message = try? ClientMessage(parsing: text), case .channel(0, let request) = message
         else { return plain }
         switch request {
         case .initialize(let hello):
             #expect(hello.mode == "sealed", "the machine opens the bucket as another kind")
             return plain
         case .entity(let key, let version):
-            guard let name: String = name(key) else { return plain }
+            guard let name = name(key) else { return plain }
             return "0:e:\(name).\(object(name).script(version))"
         case .indexState(var state):
             state.index = state.index.map { entry in
-                guard let name: String = name(entry.key) else { return entry }
+                guard let name = name(entry.key) else { return entry }
                 return IndexState.Entry(key: name, version: entry.version.map(object(name).script))
             }
             state.pending = state.pending.map { change in
-                guard let name: String = name(change.key) else { return change }
+                guard let name = name(change.key) else { return change }
                 return IndexState.Pending(key: name, sv: change.sv.map(object(name).script), ccid: change.ccid)
             }
             return String(decoding: ClientMessage.channel(0, .indexState(state)).encoded(), as: UTF8.self)
@@ -90,22 +90,22 @@ extension SealedScript {
 
     private func shown(_ request: ChangeRequest) throws -> String? {
         try SealedShape.check(key: request.key)
-        let change: SentChange = try opened(request)
-        let known: SentChange? = sent[request.ccid]
+        let change = try opened(request)
+        let known = sent[request.ccid]
         if let known {
             #expect(
                 known.sealed == change.sealed && known.name == change.name, "other bytes under the ccid of before")
         }
         sent[request.ccid] = change
-        let object: ServedObject = object(change.name)
+        let object = object(change.name)
         if case .removal = change.what {
             if object.current?.isDeleted == true { finishRemoval(change.name, request.ccid) }
             // Also when the message is read again.
-            if let state: ServedObject.State = object.current, state.log.object == nil { return nil }
+            if let state = object.current, state.log.object == nil { return nil }
         }
         if known == nil { check(change, on: request.sv, object) }
-        let source: String = request.sv.map { #","sv":\#(object.script($0))"# } ?? ""
-        let key: String = JSONValue.string(change.name).serializedText
+        let source = request.sv.map { #","sv":\#(object.script($0))"# } ?? ""
+        let key = JSONValue.string(change.name).serializedText
         return #"0:c:{"id":\#(key),"ccid":"\#(request.ccid)"\#(source),"o":\#(change.open)}"#
     }
 
@@ -113,9 +113,9 @@ extension SealedScript {
     private func check(_ change: SentChange, on source: Version?, _ object: ServedObject) {
         switch change.what {
         case .operation(let sealed), .tombstone(let sealed):
-            let position: Int? = source.flatMap { object.states[object.script($0)]?.log.position }
-            let clear: [UInt8]? = object.sealer.open(sealed, kind: .operation, position: 0)?.clear
-            let operation: SealedOperation? = clear.flatMap { try? SealedOperation(clear: $0) }
+            let position = source.flatMap { object.states[object.script($0)]?.log.position }
+            let clear = object.sealer.open(sealed, kind: .operation, position: 0)?.clear
+            let operation = clear.flatMap { try? SealedOperation(clear: $0) }
             #expect(operation?.base == position && position != nil, "the operation is based on another version")
         case .creation: #expect(source == nil, "a creation names a source version")
         case .removal: break
@@ -125,18 +125,18 @@ extension SealedScript {
     private func opened(_ request: ChangeRequest) throws -> SentChange {
         switch try SealedShape.check(request) {
         case .creation(let snapshot):
-            let place: SealedPlace = keys.place(serverKey: request.key)
-            guard let bytes: [UInt8] = Base64.decodeURL(Array(snapshot.utf8)[...]),
-                let log: SealedLog = SealedObject.log(
+            let place = keys.place(serverKey: request.key)
+            guard let bytes = Base64.decodeURL(Array(snapshot.utf8)[...]),
+                let log = SealedObject.log(
                     of: bytes, at: 0, place, try keys.sealer(serverKey: request.key)),
-                let value: JSONObject = log.object, object(log.appKey).key.text == request.key
+                let value = log.object, object(log.appKey).key.text == request.key
             else { throw NotAnObject() }
-            let diff: ObjectDiff = JSONDiff.diff(from: JSONObject(), to: value)
+            let diff = JSONDiff.diff(from: JSONObject(), to: value)
             return SentChange(name: log.appKey, what: .creation(snapshot), open: Self.modification(diff))
         case .insertion(let text):
-            let sealed: [UInt8] = SealedObject.bytes(of: text)
-            guard let name: String = name(request.key),
-                let opened: (id: [UInt8], clear: [UInt8]) = try keys.sealer(serverKey: request.key).open(
+            let sealed = SealedObject.bytes(of: text)
+            guard let name = name(request.key),
+                let opened = try keys.sealer(serverKey: request.key).open(
                     sealed, kind: .operation, position: 0)
             else { throw NotAnObject() }
             switch try SealedOperation(clear: opened.clear).content {
@@ -147,7 +147,7 @@ extension SealedScript {
             case .unreadable: throw NotAnObject()
             }
         case .removal:
-            guard let name: String = name(request.key) else { throw NotAnObject() }
+            guard let name = name(request.key) else { throw NotAnObject() }
             return SentChange(name: name, what: .removal, open: #""-""#)
         case .compaction: throw NotAnObject()
         }

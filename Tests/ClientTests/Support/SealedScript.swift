@@ -25,17 +25,17 @@ final class SealedScript {
 
     let keys: SealedBucketKeys
     /// All others: smaller than the machine's device; of two insertions at one place theirs comes first.
-    var others: AuthorID = AuthorID(rawValue: 1)
+    var others = AuthorID(rawValue: 1)
     private var random: SeededRandom
-    var served: [String: ServedObject] = [:]
+    var served = [String: ServedObject]()
     /// The apps' keys, by the server's.
-    var names: [EntityKey: String] = [:]
+    var names = [EntityKey: String]()
     /// Changes that the machine has sent, by ccid.
-    var sent: [String: SentChange] = [:]
+    var sent = [String: SentChange]()
     /// Changes that were delivered, as the test wrote them and as they went over the wire.
-    private var told: [Place: (script: AppliedChange, wire: [AppliedChange])] = [:]
+    private var told = [Place: (script: AppliedChange, wire: [AppliedChange])]()
     /// The server's messages on its own: the second half of a removal.
-    private var answers: [[UInt8]] = []
+    private var answers = [[UInt8]]()
 
     init(seed: UInt64) throws {
         keys = try Simulation.keys()
@@ -45,9 +45,9 @@ final class SealedScript {
     // MARK: - Objects
 
     func object(_ name: String) -> ServedObject {
-        if let known: ServedObject = served[name] { return known }
+        if let known = served[name] { return known }
         do {
-            let made: ServedObject = try ServedObject(name, keys)
+            let made = try ServedObject(name, keys)
             (served[name], names[made.key]) = (made, name)
             return made
         } catch { preconditionFailure("\(name) is no key: \(error)") }
@@ -56,7 +56,7 @@ final class SealedScript {
     func change<Result>(_ name: String, _ body: (inout ServedObject, inout SeededRandom) throws -> Result) rethrows
         -> Result
     {
-        var object: ServedObject = object(name)
+        var object = object(name)
         defer { served[name] = object }
         return try body(&object, &random)
     }
@@ -64,7 +64,7 @@ final class SealedScript {
     /// The server holds this object, and the machine is not notified.
     func holds(_ name: String, _ version: Version, _ value: JSONObject) throws {
         try change(name) { object, random in
-            if let state: ServedObject.State = object.states[version] {
+            if let state = object.states[version] {
                 #expect(state.object == value, "the script states two values of \(name) at \(version)")
             } else if version > object.newest, object.current?.object != nil {
                 try object.lead(to: value, at: version, by: others, &random)
@@ -76,7 +76,7 @@ final class SealedScript {
 
     /// The server receives the change that the machine has sent, and does not answer.
     func receives(_ ccid: String) throws {
-        guard let mine: SentChange = sent[ccid] else { throw NotAnObject() }
+        guard let mine = sent[ccid] else { throw NotAnObject() }
         try change(mine.name) { object, _ in try object.receive(mine, at: object.newest + 1) }
     }
 
@@ -84,7 +84,7 @@ final class SealedScript {
 
     /// The message of a sealed bucket's server where that of an open one sends `text`.
     func said(_ text: [UInt8]) -> [UInt8] {
-        guard let message: ServerMessage = try? ServerMessage(parsing: text), case .channel(0, let reply) = message
+        guard let message = try? ServerMessage(parsing: text), case .channel(0, let reply) = message
         else { return text }
         do {
             return try said(reply).map { ServerMessage.channel(0, $0).encoded() } ?? text
@@ -99,13 +99,13 @@ final class SealedScript {
         switch reply {
         case .index(var page):
             page.entries = try page.entries.map { entry in
-                let (key, version, data): (EntityKey, Version, JSONFragment?) = try shown(
+                let (key, version, data) = try shown(
                     entry.key.text, entry.version, entry.data)
                 return IndexPage.Entry(key: key, version: version, data: data)
             }
             return .index(page)
         case .entity(let reply):
-            let (key, version, data): (EntityKey, Version, JSONFragment?) = try shown(
+            let (key, version, data) = try shown(
                 reply.key, reply.version, reply.data)
             return .entity(EntityReply(key: key.text, version: version, data: data))
         case .changes(let events): return .changes(try events.flatMap(said))
@@ -117,13 +117,13 @@ final class SealedScript {
     private func shown(
         _ name: String, _ version: Version, _ data: JSONFragment?
     ) throws -> (key: EntityKey, version: Version, data: JSONFragment?) {
-        guard let value: JSONObject = data?.object else {
-            let object: ServedObject = object(name)
+        guard let value = data?.object else {
+            let object = object(name)
             return (object.key, object.wire(version), data)
         }
         try holds(name, version, value)
-        let object: ServedObject = object(name)
-        let held: JSONObject? = object.states[version]?.entity?.object
+        let object = object(name)
+        let held = object.states[version]?.entity?.object
         return (object.key, object.wire(version), held.map { .value(.object($0)) })
     }
 
@@ -133,25 +133,25 @@ final class SealedScript {
             refusal.key = object(refusal.key).key.text
             return [.refused(refusal)]
         case .applied(let change):
-            let place: Place = Place(name: change.key.text, version: change.ev)
-            if let known: (script: AppliedChange, wire: [AppliedChange]) = told[place] {
+            let place = Place(name: change.key.text, version: change.ev)
+            if let known = told[place] {
                 #expect(known.script == change, "the script states two changes of one version")
                 return known.wire.map { .applied($0) }
             }
-            let wire: [AppliedChange] = try said(change)
+            let wire = try said(change)
             told[place] = (script: change, wire: wire)
             return wire.map { .applied($0) }
         }
     }
 
     private func said(_ script: AppliedChange) throws -> [AppliedChange] {
-        let mine: SentChange? = script.ccids.lazy.compactMap { self.sent[$0] }.first
-        let isMachines: Bool = script.ccids.contains { $0.utf8.count == 32 }
+        let mine = script.ccids.lazy.compactMap { self.sent[$0] }.first
+        let isMachines = script.ccids.contains { $0.utf8.count == 32 }
         #expect(mine != nil || !isMachines, "the machine has not sent this")
         return try change(script.key.text) { object, random in
-            let source: Version = object.newest
+            let source = object.newest
             if script.operation == .remove { object.recordRemoval(at: script.ev) }
-            var wire: AppliedChange = script
+            var wire = script
             (wire.key, wire.ev) = (object.key, object.wire(script.ev))
             wire.sv = script.sv.map(object.wire)
             if let mine { return try acknowledged(mine, script, wire, &object, source) }
@@ -159,23 +159,23 @@ final class SealedScript {
                 (Array((script.ccids.first ?? "").utf8) + Array(repeating: 0, count: 16)).prefix(16))
             wire.ccids = [Hex.encode(id)]
             guard script.operation == .modify else {
-                let verdict: SealedLog.Verdict = try object.write(
+                let verdict = try object.write(
                     nil, by: others, on: source, at: script.ev, id: id, &random)
                 #expect(verdict.isAppended)
-                let tombstone: AppliedChange = try Self.tombstone(wire, object, source)
+                let tombstone = try Self.tombstone(wire, object, source)
                 object.remove(at: script.ev)
                 wire.ccids = [Hex.encode(random.bytes(16))]
                 return [tombstone, wire]
             }
-            let diff: ObjectDiff = try ObjectDiff(script.diff?.value ?? .null)
-            guard let base: Version = script.sv else {
+            let diff = try ObjectDiff(script.diff?.value ?? .null)
+            guard let base = script.sv else {
                 object.make(try JSONDiff.apply(diff, to: JSONObject()), at: script.ev, &random)
-                let snapshot: String = object.states[script.ev]?.entity?.snapshots[0] ?? ""
+                let snapshot = object.states[script.ev]?.entity?.snapshots[0] ?? ""
                 wire.diff = .value(SealedEntity.creation(snapshot).json)
                 return [wire]
             }
-            guard let known: JSONObject = object.states[base]?.object,
-                let next: JSONObject = try? JSONDiff.apply(diff, to: known)
+            guard let known = object.states[base]?.object,
+                let next = try? JSONDiff.apply(diff, to: known)
             else {
                 #expect(object.isLost || object.states[base] != nil, "state first what the server holds")
                 // A diff that does not fit the open state must not fit the sealed one either.
@@ -184,7 +184,7 @@ final class SealedScript {
                 object.isLost = true
                 return [wire]
             }
-            let verdict: SealedLog.Verdict = try object.write(
+            let verdict = try object.write(
                 diff, by: others, on: base, at: script.ev, id: id, &random)
             #expect(verdict.isAppended && object.states[script.ev]?.object == next, "\(verdict)")
             wire.diff = .value(SealedEntity.insertion(object.states[script.ev]?.entity?.tail.first ?? "").json)
@@ -196,7 +196,7 @@ final class SealedScript {
     private static func tombstone(
         _ wire: AppliedChange, _ object: ServedObject, _ source: Version
     ) throws -> AppliedChange {
-        var tombstone: AppliedChange = wire
+        var tombstone = wire
         (tombstone.operation, tombstone.sv, tombstone.ev) = (.modify, object.wire(source), wire.ev - 1)
         tombstone.cv = try ChangeVersion(wire.cv.text + "-tombstone")
         tombstone.diff = .value(SealedEntity.insertion(object.current?.entity?.tail.first ?? "").json)
@@ -208,10 +208,10 @@ final class SealedScript {
         _ mine: SentChange, _ script: AppliedChange, _ wire: AppliedChange, _ object: inout ServedObject,
         _ source: Version
     ) throws -> [AppliedChange] {
-        let before: JSONObject? = object.states[source]?.object
+        let before = object.states[source]?.object
         #expect(mine.isRemoval == (script.operation == .remove), "the machine has sent another change")
         try object.receive(mine, at: script.ev)
-        var wire: AppliedChange = wire
+        var wire = wire
         switch mine.what {
         case .removal: return [wire]
         case .tombstone: return [try Self.tombstone(wire, object, source)]
@@ -219,9 +219,9 @@ final class SealedScript {
         case .operation(let sealed):
             wire.diff = .value(SealedEntity.insertion(Base64.encodeURL(sealed)).json)
         }
-        let diff: ObjectDiff = try ObjectDiff(script.diff?.value ?? .null)
-        let said: JSONObject = try JSONDiff.apply(diff, to: script.sv == nil ? JSONObject() : before ?? JSONObject())
-        let given: JSONObject? = object.states[script.ev]?.object
+        let diff = try ObjectDiff(script.diff?.value ?? .null)
+        let said = try JSONDiff.apply(diff, to: script.sv == nil ? JSONObject() : before ?? JSONObject())
+        let given = object.states[script.ev]?.object
         #expect(given == said, "the operation gives something else")
         return [wire]
     }
@@ -231,7 +231,7 @@ final class SealedScript {
     /// Checks the machine's messages.
     /// - Returns: the server's answers that the test does not write: the `-` after a tombstone is accepted.
     func answers(to texts: [[UInt8]]) -> [[UInt8]] {
-        for text: [UInt8] in texts { _ = shown(text) }
+        for text in texts { _ = shown(text) }
         defer { answers = [] }
         return answers
     }
@@ -239,8 +239,8 @@ final class SealedScript {
     /// The machine removes an object after its tombstone: for the test, both are one removal.
     func finishRemoval(_ name: String, _ ccid: String) {
         change(name) { object, _ in
-            let version: Version = object.newest
-            guard var removal: AppliedChange = told[Place(name: name, version: version)]?.script else { return }
+            let version = object.newest
+            guard var removal = told[Place(name: name, version: version)]?.script else { return }
             object.remove(at: version)
             (removal.key, removal.ev, removal.ccids) = (object.key, object.wire(version), [ccid])
             answers.append(ServerMessage.channel(0, .changes([.applied(removal)])).encoded())

@@ -9,15 +9,15 @@ import ThicketSealed
 extension Simulation {
     /// `clients` devices, online and settled.
     static func sealed(_ clients: Int, seed: UInt64) throws -> Simulation {
-        var world: Simulation = try Simulation(clients: clients, seed: seed, isSealed: true)
-        for index: Int in 0..<clients { world.goOnline(index) }
+        var world = try Simulation(clients: clients, seed: seed, isSealed: true)
+        for index in 0..<clients { world.goOnline(index) }
         world.expectSettled()
         return world
     }
 
     /// Expects that all clients, or only one, settle.
     mutating func expectSettled(only: Int? = nil, _ line: SourceLocation = #_sourceLocation) {
-        let isQuiet: Bool = settle(only: only)
+        let isQuiet = settle(only: only)
         #expect(isQuiet, "a client never settles \(isQuiet ? "" : picture)", sourceLocation: line)
     }
 
@@ -48,12 +48,12 @@ extension Simulation {
     /// A holder of the keys stores an object with another name under a server key.
     mutating func putMisnamed(_ name: String, under key: String, nonce: UInt8) throws {
         guard let keys else { return }
-        let made: SealedObject = SealedObject(
+        let made = SealedObject(
             author: AuthorID(rawValue: 9),
             log: SealedLog(
                 place: keys.place(serverKey: key), appKey: name, incarnation: Array(repeating: 5, count: 16),
                 object: ["t": "x"]))
-        let snapshot: [UInt8] = made.sealedSnapshot(
+        let snapshot = made.sealedSnapshot(
             id: Array(repeating: 1, count: 16), nonce: Array(repeating: nonce, count: 12),
             with: try keys.sealer(serverKey: key))
         server.buckets["notes"]?.entities[key] = ModelServer.Entity(

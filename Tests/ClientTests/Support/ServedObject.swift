@@ -26,13 +26,13 @@ struct ServedObject {
     let sealer: ObjectSealer
     private let place: SealedPlace
     /// By version of the script.
-    private(set) var states: [Version: State] = [:]
-    private var removals: [Version] = []
+    private(set) var states = [Version: State]()
+    private var removals = [Version]()
     /// The script has not stated every change: the content of the newest version is not known.
-    var isLost: Bool = false
+    var isLost = false
 
     init(_ name: String, _ keys: SealedBucketKeys) throws {
-        let serverKey: String = keys.serverKey(of: name)
+        let serverKey = keys.serverKey(of: name)
         (self.name, key) = (name, try EntityKey(serverKey))
         (sealer, place) = (try keys.sealer(serverKey: serverKey), keys.place(serverKey: serverKey))
     }
@@ -56,9 +56,9 @@ struct ServedObject {
 
     /// Another client creates it, or it existed before anything that is known of it.
     mutating func make(_ object: JSONObject, at version: Version, _ random: inout SeededRandom) {
-        let log: SealedLog = SealedLog(
+        let log = SealedLog(
             place: place, appKey: name, incarnation: random.bytes(SealedLog.incarnationBytes), object: object)
-        let sealed: [UInt8] = sealer.seal(
+        let sealed = sealer.seal(
             SealedSnapshot.clearBytes(of: log), kind: .snapshot, id: random.bytes(16), position: 0,
             nonce: random.bytes(12))
         states[version] = State(entity: SealedEntity(snapshots: [0: Base64.encodeURL(sealed)]), log: log)
@@ -74,19 +74,19 @@ struct ServedObject {
         _ diff: ObjectDiff?, by author: AuthorID, on source: Version, at version: Version, id: [UInt8],
         _ random: inout SeededRandom
     ) throws -> SealedLog.Verdict {
-        guard let state: State = states[source], let head: Head = state.log.chain[state.log.position] else {
+        guard let state = states[source], let head = state.log.chain[state.log.position] else {
             throw NotAnObject()
         }
-        var content: SealedOperation.Content = .tombstone
+        var content = SealedOperation.Content.tombstone
         if let diff {
-            let edit: ThicketSealed.Edit = try .init(.object(diff))
+            let edit = try ThicketSealed.Edit(.object(diff))
             // As devices do it: `+` and `r` are distinguished by the member's state.
             content = .edit(try edit.apply(to: state.object.map { .object($0) }).edit ?? edit)
         }
-        let operation: SealedOperation = SealedOperation(
+        let operation = SealedOperation(
             base: state.log.position, head: head, incarnation: state.log.incarnationTag, author: author,
             content: content)
-        let sealed: [UInt8] = sealer.seal(
+        let sealed = sealer.seal(
             operation.clearBytes(), kind: .operation, id: id, position: 0, nonce: random.bytes(12))
         return try receive(operation: sealed, on: source, at: version)
     }
@@ -98,9 +98,9 @@ struct ServedObject {
     ) throws {
         while newest < version {
             let next: Version = newest + 1
-            var stop: JSONObject = target
+            var stop = target
             if next < version { stop["·"] = .number(JSONNumber(next)) }
-            let diff: ObjectDiff = JSONDiff.diff(
+            let diff = JSONDiff.diff(
                 from: current?.object ?? JSONObject(), to: stop, keepsShortEqualities: true)
             _ = try write(diff, by: author, on: newest, at: next, id: random.bytes(16), &random)
         }
@@ -111,8 +111,8 @@ struct ServedObject {
 
     /// Receives the sealed snapshot of a creation.
     mutating func receive(creation text: String, at version: Version) throws {
-        guard let bytes: [UInt8] = Base64.decodeURL(Array(text.utf8)[...]),
-            let log: SealedLog = SealedObject.log(of: bytes, at: 0, place, sealer)
+        guard let bytes = Base64.decodeURL(Array(text.utf8)[...]),
+            let log = SealedObject.log(of: bytes, at: 0, place, sealer)
         else { throw NotAnObject() }
         states[version] = State(entity: SealedEntity(snapshots: [0: text]), log: log)
     }
@@ -121,8 +121,8 @@ struct ServedObject {
     mutating func receive(operation sealed: [UInt8], on source: Version, at version: Version) throws
         -> SealedLog.Verdict
     {
-        guard var state: State = states[source], state.entity != nil else { throw NotAnObject() }
-        let verdict: SealedLog.Verdict = state.log.append(
+        guard var state = states[source], state.entity != nil else { throw NotAnObject() }
+        let verdict = state.log.append(
             sealed, clear: sealer.open(sealed, kind: .operation, position: 0)?.clear)
         state.entity?.tail.insert(Base64.encodeURL(sealed), at: 0)
         states[version] = state
@@ -131,7 +131,7 @@ struct ServedObject {
 
     /// The `-` after a tombstone.
     mutating func remove(at version: Version) {
-        guard var state: State = states[version] ?? current else { return }
+        guard var state = states[version] ?? current else { return }
         state.entity = nil
         states[version] = state
     }

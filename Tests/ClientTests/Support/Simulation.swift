@@ -13,36 +13,36 @@ struct Simulation {
         let hasReader: Bool
         /// nil: not connected.
         var connection: Int?
-        var isConnecting: Bool = false
-        var up: [[UInt8]] = []
-        var down: [[UInt8]] = []
+        var isConnecting = false
+        var up = [[UInt8]]()
+        var down = [[UInt8]]()
         /// The objects as a reader that only follows the events shows them, by key.
-        var shown: [String: JSONObject] = [:]
+        var shown = [String: JSONObject]()
     }
 
-    var server: ModelServer = ModelServer()
-    var clients: [Client] = []
+    var server = ModelServer()
+    var clients = [Client]()
     var random: SeededRandom
     var now: Int64 = 0
-    var connections: Int = 0
+    var connections = 0
     /// Messages of dead connections that the server will still receive.
-    var late: [(connection: Int, text: [UInt8])] = []
+    var late = [(connection: Int, text: [UInt8])]()
     let bucket: BucketName
     /// Every typed text: each must be in its object exactly once at the end, if nothing is ever deleted.
-    var typed: [String: [String]] = [:]
-    private var typedCount: Int = 0
-    var problems: [String] = []
+    var typed = [String: [String]]()
+    private var typedCount = 0
+    var problems = [String]()
     /// Of a sealed bucket.
     let keys: SealedBucketKeys?
     /// The server may lose its log: not in a sealed bucket where objects are removed, whose devices then cannot tell an
     /// honest removal from a hidden object.
-    var mayForget: Bool = true
+    var mayForget = true
     /// Alarms of sealed objects; an honest server causes none.
-    var alarms: [IntegrityReport] = []
+    var alarms = [IntegrityReport]()
     /// Conflicts, as they were reported.
-    var conflicts: [ConflictReport] = []
+    var conflicts = [ConflictReport]()
     /// No event is delivered, as if each program ended before it.
-    var isDeaf: Bool = false
+    var isDeaf = false
 
     init(clients count: Int, seed: UInt64, isSealed: Bool = false) throws {
         random = SeededRandom(seed: seed)
@@ -50,12 +50,12 @@ struct Simulation {
         if isSealed { server.sealedBuckets = ["notes"] }
         server.partChanges = seed % 2 == 0 ? .max : 2
         bucket = try BucketName("notes")
-        for index: Int in 0..<count { try addClient(seed: seed &* 31 &+ UInt64(index), hasReader: index % 2 == 0) }
+        for index in 0..<count { try addClient(seed: seed &* 31 &+ UInt64(index), hasReader: index % 2 == 0) }
     }
 
     private mutating func addClient(seed: UInt64, hasReader: Bool) throws {
-        let store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true)
-        let machine: SyncMachine = try Self.machine(store, seed, hasReader: hasReader)
+        let store = MemoryLocalStore(replaysSteps: true)
+        let machine = try Self.machine(store, seed, hasReader: hasReader)
         clients.append(Client(machine: machine, store: store, hasReader: hasReader))
         _ = try clients[clients.count - 1].machine.open(bucket, keys: keys, now: now)
     }
@@ -71,7 +71,7 @@ struct Simulation {
 
     /// Of the bucket `notes`.
     static func keys() throws -> SealedBucketKeys {
-        let secret: SecureBytes = SecureBytes(copying: Array(repeating: 7, count: 32))
+        let secret = SecureBytes(copying: Array(repeating: 7, count: 32))
         return try SealedBucketKeys(owner: "user@example.com", app: "app", bucket: "notes", secrets: [0: secret])
     }
 
@@ -81,19 +81,19 @@ struct Simulation {
 
     /// The server's objects as apps know them, with their versions.
     func truth() throws -> [String: (object: JSONObject, version: Version)] {
-        var truth: [String: (object: JSONObject, version: Version)] = [:]
-        for (key, entity): (String, ModelServer.Entity) in server.buckets[bucket.text]?.entities ?? [:] {
-            guard let object: JSONObject = entity.object else { continue }
+        var truth = [String: (object: JSONObject, version: Version)]()
+        for (key, entity) in server.buckets[bucket.text]?.entities ?? [:] {
+            guard let object = entity.object else { continue }
             guard let keys else {
                 truth[key] = (object, entity.version)
                 continue
             }
-            let (sealed, events): (SealedObject, [SealedEvent]) = try SealedObject.open(
+            let (sealed, events) = try SealedObject.open(
                 try SealedEntity(object), author: AuthorID(rawValue: 0), place: keys.place(serverKey: key),
                 with: try keys.sealer(serverKey: key))
             for case .integrity(let wrong) in events where wrong.needsChoice { throw wrong }
-            let isOurs: Bool = sealed.log.appKey != SealedHeads.appKey
-            if let clear: JSONObject = sealed.log.object, isOurs { truth[sealed.log.appKey] = (clear, entity.version) }
+            let isOurs = sealed.log.appKey != SealedHeads.appKey
+            if let clear = sealed.log.object, isOurs { truth[sealed.log.appKey] = (clear, entity.version) }
         }
         return truth
     }
@@ -101,8 +101,8 @@ struct Simulation {
     private static func machine(
         _ store: MemoryLocalStore, _ seed: UInt64, hasReader: Bool
     ) throws -> SyncMachine {
-        let options: SyncOptions = SyncOptions(app: try AppID("app"), token: "token")
-        var machine: SyncMachine = try SyncMachine(
+        let options = SyncOptions(app: try AppID("app"), token: "token")
+        var machine = try SyncMachine(
             options: options, store: store, random: SeededRandom(seed: seed))
         machine.bucketsWithReaders = hasReader ? nil : []
         return machine
@@ -114,7 +114,7 @@ struct Simulation {
     // MARK: - Network
 
     mutating func perform(_ index: Int, _ actions: [SyncAction]) {
-        for action: SyncAction in actions {
+        for action in actions {
             switch action {
             case .connect:
                 drop(index)
@@ -131,8 +131,8 @@ struct Simulation {
     private mutating func follow(_ index: Int, _ event: BucketEvent) {
         switch event {
         case .changed(let change):
-            let before: JSONObject = clients[index].shown[change.key] ?? JSONObject()
-            let after: JSONObject? = try? JSONDiff.apply(change.diff, to: before)
+            let before = clients[index].shown[change.key] ?? JSONObject()
+            let after = try? JSONDiff.apply(change.diff, to: before)
             if after != change.object {
                 problems.append("client \(index): the told difference does not lead to the object")
             }
@@ -146,8 +146,8 @@ struct Simulation {
 
     /// The connection ends: messages in flight down are lost, those in flight up may still arrive.
     private mutating func drop(_ index: Int) {
-        if let connection: Int = clients[index].connection {
-            for text: [UInt8] in clients[index].up where chance(50) {
+        if let connection = clients[index].connection {
+            for text in clients[index].up where chance(50) {
                 late.append((connection, text))
             }
             if late.isEmpty || chance(50) { server.disconnect(connection) }
@@ -172,24 +172,24 @@ struct Simulation {
     }
 
     private mutating func carryUp(_ index: Int) {
-        guard let connection: Int = clients[index].connection, !clients[index].up.isEmpty else { return }
+        guard let connection = clients[index].connection, !clients[index].up.isEmpty else { return }
         serve(connection, clients[index].up.removeFirst())
     }
 
     /// The server reads a message, sent now or long ago.
     mutating func serve(_ connection: Int, _ text: [UInt8]) {
-        for (target, answer): (Int, [UInt8]) in server.receive(text, from: connection) {
-            guard let receiver: Int = clients.firstIndex(where: { $0.connection == target }) else { continue }
+        for (target, answer) in server.receive(text, from: connection) {
+            guard let receiver = clients.firstIndex(where: { $0.connection == target }) else { continue }
             clients[receiver].down.append(answer)
         }
     }
 
     private mutating func carryDown(_ index: Int) {
         guard !clients[index].down.isEmpty else { return }
-        let count: Int = 1 + below(min(3, clients[index].down.count))
-        let texts: [[UInt8]] = Array(clients[index].down.prefix(count))
+        let count = 1 + below(min(3, clients[index].down.count))
+        let texts = Array(clients[index].down.prefix(count))
         clients[index].down.removeFirst(texts.count)
-        let batch: ServerBatch = ServerBatch(texts)
+        let batch = ServerBatch(texts)
         if chance(80) { perform(index, clients[index].machine.ahead(of: batch, now: now)) }
         perform(index, clients[index].machine.received(batch, now: now))
     }
@@ -199,7 +199,7 @@ struct Simulation {
     /// One random event.
     mutating func step(edits: (inout Simulation, Int) throws -> Void) throws {
         now += Int64(below(200))
-        let index: Int = below(clients.count)
+        let index = below(clients.count)
         switch below(100) {
         case 0..<25: carryUp(index)
         case 25..<55: carryDown(index)
@@ -232,7 +232,7 @@ struct Simulation {
 
     private mutating func resync(_ index: Int) {
         clients[index].shown = [:]
-        for key: EntityKey in (try? clients[index].machine.keys(bucket, after: nil, limit: 1_000)) ?? [] {
+        for key in (try? clients[index].machine.keys(bucket, after: nil, limit: 1_000)) ?? [] {
             clients[index].shown[key.text] = try? clients[index].machine.object(bucket, key)
         }
     }
@@ -243,19 +243,19 @@ struct Simulation {
     mutating func settle(rounds: Int = 20_000, only: Int? = nil) -> Bool {
         let moving: [Int] = only.map { [$0] } ?? Array(clients.indices)
         server.refusal = nil
-        for one: (connection: Int, text: [UInt8]) in late { serve(one.connection, one.text) }
+        for one in late { serve(one.connection, one.text) }
         late = []
-        for index: Int in clients.indices { clients[index].store.failsNextCommit = false }
-        for _: Int in 0..<rounds {
+        for index in clients.indices { clients[index].store.failsNextCommit = false }
+        for _ in 0..<rounds {
             now += 50
-            for index: Int in moving {
+            for index in moving {
                 if clients[index].isConnecting { accept(index) }
                 while clients[index].connection != nil, !clients[index].up.isEmpty { carryUp(index) }
                 while !clients[index].down.isEmpty { carryDown(index) }
                 perform(index, clients[index].machine.tick(now: now))
             }
-            let isQuiet: Bool = moving.allSatisfy { index in
-                let client: Client = clients[index]
+            let isQuiet = moving.allSatisfy { index in
+                let client = clients[index]
                 return client.machine.isSynced(bucket) && client.up.isEmpty && client.down.isEmpty
             }
             if isQuiet { return true }
@@ -266,8 +266,8 @@ struct Simulation {
     /// A message is damaged in transit: one byte is changed, or the end is missing.
     mutating func damage(_ index: Int) {
         guard !clients[index].down.isEmpty else { return }
-        let which: Int = below(clients[index].down.count)
-        var text: [UInt8] = clients[index].down[which]
+        let which = below(clients[index].down.count)
+        var text = clients[index].down[which]
         guard !text.isEmpty else { return }
         if chance(20) { text.removeLast(below(text.count)) } else { text[below(text.count)] = UInt8(below(256)) }
         clients[index].down[which] = text
@@ -275,14 +275,14 @@ struct Simulation {
 
     /// The open work of every client, for the search for a fault.
     var picture: String {
-        var lines: [String] = []
-        for (index, client): (Int, Client) in clients.enumerated() where !client.machine.isSynced(bucket) {
-            let record: BucketRecord? = client.store.buckets().first
+        var lines = [String]()
+        for (index, client) in clients.enumerated() where !client.machine.isSynced(bucket) {
+            let record = client.store.buckets().first
             lines.append("client \(index): \(client.machine.status), \(record.map { "\($0)" } ?? "")")
-            for key: EntityKey in client.store.edited(bucket).map(\.key) {
-                let kept: EntityRecord? = client.store.entity(EntityAddress(bucket: bucket, key: key))
+            for key in client.store.edited(bucket).map(\.key) {
+                let kept = client.store.entity(EntityAddress(bucket: bucket, key: key))
                 lines.append("  \(key): ghost \(kept?.ghost.version ?? -1), there: \(kept?.ghost.object != nil)")
-                if let edits: EditState = kept?.edits {
+                if let edits = kept?.edits {
                     lines.append(
                         "    pending \(edits.pending.map { "\($0.edit as Any) sv \($0.source as Any)" } ?? "-")")
                     lines.append(
@@ -313,17 +313,17 @@ struct Simulation {
     mutating func insertSomething(_ index: Int, _ key: String) throws {
         typedCount += 1
         // One character that occurs once: no insertion can split it.
-        let word: String = String(UnicodeScalar(UInt16(0x4E00 + typedCount)).map(Character.init) ?? "?")
-        let name: EntityKey = try EntityKey(key)
-        let (bucket, now): (BucketName, Int64) = (bucket, now)
-        let text: String? = try clients[index].machine.object(bucket, name)?["t"]?.stringValue
+        let word = String(UnicodeScalar(UInt16(0x4E00 + typedCount)).map(Character.init) ?? "?")
+        let name = try EntityKey(key)
+        let (bucket, now) = (bucket, now)
+        let text = try clients[index].machine.object(bucket, name)?["t"]?.stringValue
         let units: [UInt16] = Array((text ?? "").utf16)
-        let length: Int = units.count
-        var place: Int = below(length + 1)
+        let length = units.count
+        var place = below(length + 1)
         if place < length, (0xDC00...0xDFFF).contains(units[place]) { place -= 1 }
-        let isDone: Bool = try act(index) { (machine) throws(ClientError) in
+        let isDone = try act(index) { (machine) throws(ClientError) in
             guard text != nil else { return try machine.set(bucket, name, to: ["t": .string(word)], now: now) }
-            var delta: TextDelta = TextDelta()
+            var delta = TextDelta()
             delta.retain(place)
             delta.insert(Array(word.utf16))
             delta.retain(length - place)
@@ -334,9 +334,9 @@ struct Simulation {
 
     /// Any edit that an app may make.
     mutating func editAnything(_ index: Int, _ key: String) throws {
-        let name: EntityKey = try EntityKey(key)
-        let (bucket, now): (BucketName, Int64) = (bucket, now)
-        var object: JSONObject = try clients[index].machine.object(bucket, name) ?? JSONObject()
+        let name = try EntityKey(key)
+        let (bucket, now) = (bucket, now)
+        var object = try clients[index].machine.object(bucket, name) ?? JSONObject()
         switch below(12) {
         case 0:
             _ = try act(index) { (machine) throws(ClientError) in try machine.remove(bucket, name, now: now) }

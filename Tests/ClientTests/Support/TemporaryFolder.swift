@@ -5,7 +5,7 @@ final class TemporaryFolder: Sendable {
     let path: String
 
     init() throws {
-        var template: [CChar] = Array("/tmp/thicket-client-XXXXXX".utf8CString)
+        var template = Array("/tmp/thicket-client-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw NotAnObject() }
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
@@ -13,9 +13,9 @@ final class TemporaryFolder: Sendable {
     func file(_ name: String) -> String { "\(path)/\(name)" }
 
     deinit {
-        guard let folder: OpaquePointer = opendir(path) else { return }
-        while let entry: UnsafeMutablePointer<dirent> = readdir(folder) {
-            let name: String = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        guard let folder = opendir(path) else { return }
+        while let entry = readdir(folder) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
                 pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
             if name != ".", name != ".." { unlink(file(name)) }

@@ -14,7 +14,7 @@ struct Transcript {
     var now: Int64 = 1_000
     let notes: BucketName
     /// Alarms of the machine about a server that lies are expected.
-    var mayAlarm: Bool = false
+    var mayAlarm = false
 
     /// A machine with the bucket `notes` on channel 0, not yet connected.
     ///
@@ -25,7 +25,7 @@ struct Transcript {
         _ kind: BucketKind = .open, store: MemoryLocalStore = MemoryLocalStore(replaysSteps: true),
         disk: (any LocalStore)? = nil, script: SealedScript? = nil, seed: UInt64 = 1, renewsToken: Bool = false
     ) throws {
-        var options: SyncOptions = SyncOptions(app: try AppID("app"), token: "token")
+        var options = SyncOptions(app: try AppID("app"), token: "token")
         if renewsToken { (options.renewsToken, options.tokenNumber) = (true, 1) }
         notes = try BucketName("notes")
         (self.kind, self.store) = (kind, store)
@@ -41,25 +41,25 @@ struct Transcript {
 
     /// Connects; returns the messages sent.
     mutating func connect() -> [String] {
-        let tried: [SyncAction] = machine.goOnline(now: now)
+        let tried = machine.goOnline(now: now)
         return sent(tried) + sent(machine.opened(now: now))
     }
 
     /// Connects, and gets the bucket to the live state with these objects.
     mutating func live(_ objects: [(key: String, version: Int, json: String)] = []) -> [String] {
         _ = connect()
-        let list: String = objects.map { #"{"id":"\#($0.key)","v":\#($0.version),"d":\#($0.json)}"# }.joined(
+        let list = objects.map { #"{"id":"\#($0.key)","v":\#($0.version),"d":\#($0.json)}"# }.joined(
             separator: ",")
-        let first: [String] = hear("0:auth:user@example.com", #"0:i:{"current":"cv1","index":[\#(list)]}"#)
+        let first = hear("0:auth:user@example.com", #"0:i:{"current":"cv1","index":[\#(list)]}"#)
         return first + hear("0:c:[]")
     }
 
     mutating func hear(_ texts: String...) -> [String] { sent(actions(texts)) }
     mutating func actions(_ texts: [String]) -> [SyncAction] {
-        var newest: [SyncAction] = receive(batch(texts))
-        var all: [SyncAction] = newest
+        var newest = receive(batch(texts))
+        var all = newest
         while let script {
-            let answers: [[UInt8]] = script.answers(to: raw(newest))
+            let answers = script.answers(to: raw(newest))
             guard !answers.isEmpty else { break }
             newest = receive(ServerBatch(answers))
             all += newest
@@ -67,7 +67,7 @@ struct Transcript {
         return all
     }
     mutating func receive(_ batch: ServerBatch) -> [SyncAction] {
-        let actions: [SyncAction] = machine.ahead(of: batch, now: now) + machine.received(batch, now: now)
+        let actions = machine.ahead(of: batch, now: now) + machine.received(batch, now: now)
         guard !mayAlarm else { return actions }
         for case .event(_, .integrity(let report)) in actions { Issue.record("a false alarm: \(report)") }
         return actions
@@ -82,16 +82,16 @@ struct Transcript {
     }
 
     mutating func set(_ key: String, _ json: String) throws -> [String] {
-        let object: JSONObject = try object(json)
+        let object = try object(json)
         return sent(try machine.set(notes, try EntityKey(key), to: object, now: now))
     }
     mutating func remove(_ key: String) throws -> [String] {
         sent(try machine.remove(notes, try EntityKey(key), now: now))
     }
     mutating func type(_ key: String, at place: Int, _ text: String, deleting count: Int = 0) throws -> [String] {
-        let key: EntityKey = try EntityKey(key)
-        let length: Int = try machine.object(notes, key)?["t"]?.stringValue?.utf16.count ?? 0
-        var delta: TextDelta = TextDelta()
+        let key = try EntityKey(key)
+        let length = try machine.object(notes, key)?["t"]?.stringValue?.utf16.count ?? 0
+        var delta = TextDelta()
         delta.retain(place)
         delta.delete(count)
         delta.insert(Array(text.utf16))
@@ -103,7 +103,7 @@ struct Transcript {
         try machine.object(notes, try EntityKey(key)).map { JSONValue.object($0).serializedText }
     }
     mutating func ghost(_ key: String) throws -> (version: Int64, json: String?) {
-        let ghost: Ghost = try machine.ghost(notes, try EntityKey(key))
+        let ghost = try machine.ghost(notes, try EntityKey(key))
         let version: Int64 = script?.object(key).script(ghost.version) ?? ghost.version
         return (version, ghost.object.map { JSONValue.object($0).serializedText })
     }
@@ -136,7 +136,7 @@ struct Transcript {
     /// The change when it is sent again: in an open bucket the same bytes; in a sealed one the same sealed bytes, on
     /// the version that is known now.
     func again(_ change: String, on version: Int) -> String {
-        guard kind == .sealed, let place: String.Index = change.range(of: "\"sv\":") else { return change }
+        guard kind == .sealed, let place = change.range(of: "\"sv\":") else { return change }
         return "\(change[..<place])\(version)\(change[place...].drop { $0.isNumber })"
     }
 }
@@ -145,7 +145,7 @@ struct NotAnObject: Error {}
 
 /// Parses the object that a test wrote.
 func object(_ json: String) throws -> JSONObject {
-    guard let object: JSONObject = try JSONValue(parsing: json).objectValue else { throw NotAnObject() }
+    guard let object = try JSONValue(parsing: json).objectValue else { throw NotAnObject() }
     return object
 }
 
@@ -156,14 +156,14 @@ func refusal(_ code: Int, _ id: String) -> String {
 
 /// The ccid in a sent change.
 func ccid(_ text: String?) -> String {
-    guard let text, let start: String.Index = text.range(of: "\"ccid\":\"") else { return "" }
+    guard let text, let start = text.range(of: "\"ccid\":\"") else { return "" }
     return String(text[start...].prefix { $0 != "\"" })
 }
 
 extension String {
     /// The index after the first `needle`.
     func range(of needle: String) -> String.Index? {
-        var place: String.Index = startIndex
+        var place = startIndex
         while place < endIndex {
             if self[place...].hasPrefix(needle) { return index(place, offsetBy: needle.count) }
             place = index(after: place)

@@ -11,9 +11,9 @@ struct CatchUpTests {
 
     /// Connected again with a change of `b` that was in flight when the connection ended.
     private func returned(_ kind: BucketKind) throws -> (talk: Transcript, first: String) {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"n":1}"#), ("b", 1, #"{"t":"x"}"#)])
-        let first: String = try #require(try talk.type("b", at: 0, "y").first)
+        let first = try #require(try talk.type("b", at: 0, "y").first)
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
         _ = talk.connect()
         #expect(talk.hear("0:auth:user@example.com").isEmpty)
@@ -24,11 +24,11 @@ struct CatchUpTests {
         "an answer in two messages: the first is not the end, and nothing is sent again before all has arrived",
         arguments: BucketKind.allCases)
     func twoParts(kind: BucketKind) throws {
-        var (talk, first): (Transcript, String) = try returned(kind)
+        var (talk, first) = try returned(kind)
         #expect(talk.hear("0:c:[\(change(2))]") == ["0:cv:cv2"])
         #expect(!talk.machine.isSynced(talk.notes))
         #expect(talk.machine.status == .connecting)
-        let mine: String =
+        let mine =
             #"{"clientid":"me","cv":"cv4","id":"b","o":"M","v":{"t":{"o":"d","v":"+y\t=1"}},"sv":1,"ev":2,"ccids":["\#(ccid(first))"]}"#
         #expect(talk.hear("0:c:[\(change(3)),\(mine)]") == ["0:cv:cv4"])
         // The answer to the first question, then the one to the second.
@@ -43,30 +43,30 @@ struct CatchUpTests {
         "after one message and an empty one the client is caught up, and the pending change is sent",
         arguments: BucketKind.allCases)
     func onePart(kind: BucketKind) throws {
-        var (talk, first): (Transcript, String) = try returned(kind)
+        var (talk, first) = try returned(kind)
         #expect(talk.hear("0:c:[\(change(2))]") == ["0:cv:cv2"])
-        let told: [SyncAction] = talk.actions(["0:c:[]"])
+        let told = talk.actions(["0:c:[]"])
         #expect(told.contains(.event(talk.notes, .caughtUp)))
         #expect(talk.sent(told) == [first])
     }
 
     @Test("an answer in 39 messages leads to two questions, not to one for each", arguments: BucketKind.allCases)
     func manyParts(kind: BucketKind) throws {
-        var (talk, first): (Transcript, String) = try returned(kind)
-        var questions: [String] = []
-        for ev: Int in 2...40 { questions += talk.hear("0:c:[\(change(ev))]") }
+        var (talk, first) = try returned(kind)
+        var questions = [String]()
+        for ev in 2...40 { questions += talk.hear("0:c:[\(change(ev))]") }
         #expect(questions == ["0:cv:cv2", "0:cv:cv3"])
         #expect(!talk.machine.isSynced(talk.notes))
         #expect(talk.hear("0:c:[\(change(3))]") == [first])
-        for ev: Int in 4...40 { #expect(talk.hear("0:c:[\(change(ev))]").isEmpty) }
+        for ev in 4...40 { #expect(talk.hear("0:c:[\(change(ev))]").isEmpty) }
         #expect(try talk.local("a") == #"{"n":40}"#)
         #expect(talk.machine.status == .syncing(pending: 1))
     }
 
     @Test("a refusal of an earlier change is not the answer to cv", arguments: BucketKind.allCases)
     func refusalOnly(kind: BucketKind) throws {
-        var (talk, first): (Transcript, String) = try returned(kind)
-        let refusal: String = #"0:c:[{"clientid":"me","id":"b","error":503,"ccids":["\#(ccid(first))"]}]"#
+        var (talk, first) = try returned(kind)
+        let refusal = #"0:c:[{"clientid":"me","id":"b","error":503,"ccids":["\#(ccid(first))"]}]"#
         #expect(talk.hear(refusal).isEmpty)
         #expect(!talk.machine.isSynced(talk.notes))
         #expect(talk.machine.status == .connecting)
@@ -76,9 +76,9 @@ struct CatchUpTests {
         "pauses grow while a server accepts the token and then closes; they start again once all was caught up",
         arguments: BucketKind.allCases)
     func backoff(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
-        var pauses: [Int64] = []
-        for _: Int in 0..<8 {
+        var talk = try Transcript(kind)
+        var pauses = [Int64]()
+        for _ in 0..<8 {
             talk.now = max(talk.now, talk.machine.deadline ?? talk.now)
             _ = talk.machine.tick(now: talk.now)
             _ = talk.machine.opened(now: talk.now)
@@ -99,10 +99,10 @@ struct CatchUpTests {
         "a bucket that the server does not open is reported with its message and never counts as up to date",
         arguments: BucketKind.allCases)
     func refusedBucket(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.connect()
-        let told: [SyncAction] = talk.actions([#"0:auth:{"msg":"no room","code":500}"#])
-        let words: [String] = told.compactMap { action in
+        let told = talk.actions([#"0:auth:{"msg":"no room","code":500}"#])
+        let words = told.compactMap { action in
             if case .event(_, .unavailable(let reason)) = action { reason.detail } else { nil }
         }
         #expect(words == ["the server does not open the bucket: no room"])
@@ -119,11 +119,11 @@ struct CatchUpTests {
         "waiting for a bucket that the server does not open fails with the server's message",
         arguments: BucketKind.allCases)
     func waitForRefused(kind: BucketKind) async throws {
-        let server: LoopbackServer = LoopbackServer()
+        let server = LoopbackServer()
         server.with { $0.closedBuckets = ["notes"] }
-        let session: Session = try await server.session()
-        let notes: Bucket = try await session.bucket("notes", kind)
-        let failure: ClientError? = await #expect(throws: ClientError.self) {
+        let session = try await server.session()
+        let notes = try await session.bucket("notes", kind)
+        let failure = await #expect(throws: ClientError.self) {
             try await notes.waitUntilSynced(timeout: .seconds(300))
         }
         #expect(failure?.code == .unavailable)
@@ -133,10 +133,10 @@ struct CatchUpTests {
 
     @Test("a pause after 503 that ends during an index scan requests no second page", arguments: BucketKind.allCases)
     func pauseAndScan(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"n":1}"#), ("b", 1, #"{"n":1}"#)])
-        let first: String = try #require(try talk.set("a", #"{"n":2}"#).first)
-        let second: String = try #require(try talk.set("b", #"{"n":2}"#).first)
+        let first = try #require(try talk.set("a", #"{"n":2}"#).first)
+        let second = try #require(try talk.set("b", #"{"n":2}"#).first)
         _ = talk.hear(#"0:c:[{"clientid":"me","id":"a","error":503,"ccids":["\#(ccid(first))"]}]"#)
         #expect(
             talk.hear(#"0:c:[{"clientid":"me","id":"b","error":409,"ccids":["\#(ccid(second))"]}]"#) == ["0:i:1:::1000"]
@@ -144,7 +144,7 @@ struct CatchUpTests {
         talk.now += 5_000
         #expect(talk.sent(talk.machine.tick(now: talk.now)).isEmpty)
         try talk.serverTakes(second)
-        let page: String = #"0:i:{"current":"cv2","index":[{"id":"a","v":1,"d":{"n":1}},{"id":"b","v":2,"d":{"n":2}}]}"#
+        let page = #"0:i:{"current":"cv2","index":[{"id":"a","v":1,"d":{"n":1}},{"id":"b","v":2,"d":{"n":2}}]}"#
         #expect(talk.hear(page) == ["0:cv:cv2"])
         #expect(talk.hear("0:c:[]") == [first])
     }
@@ -153,10 +153,10 @@ struct CatchUpTests {
         "an object that was requested and is in no index is gone, and no longer waited for",
         arguments: BucketKind.allCases)
     func wantedButGone(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live()
         try talk.serverHolds("ghost", 7, "{}")
-        let unknown: String =
+        let unknown =
             #"0:c:[{"clientid":"x","cv":"cv2","id":"ghost","o":"M","v":{},"sv":7,"ev":8,"ccids":["q"]}]"#
         #expect(talk.hear(unknown) == ["0:e:ghost.8"])
         #expect(talk.hear("0:e:ghost.8\n?") == ["0:i:1:::1000"])
@@ -170,7 +170,7 @@ struct CatchUpTests {
 @Suite("The app's diffs that mix up new and known keys", .nonceWatch)
 struct FittedEditTests {
     private func edit(_ talk: inout Transcript, _ diff: String) throws -> [String] {
-        let diff: ObjectDiff = try ObjectDiff(JSONValue(parsing: diff))
+        let diff = try ObjectDiff(JSONValue(parsing: diff))
         return talk.sent(try talk.machine.edit(talk.notes, EntityKey("a"), by: diff, now: talk.now))
     }
 
@@ -178,14 +178,14 @@ struct FittedEditTests {
         "an insertion of a known key and its removal end as a removal, also inside an object",
         arguments: BucketKind.allCases)
     func insertThenRemove(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"k":1,"o":{"k":1}}"#)])
         _ = talk.machine.goOffline(now: talk.now)
         _ = try edit(&talk, #"{"k":{"o":"+","v":2},"o":{"o":"O","v":{"k":{"o":"+","v":2}}}}"#)
         _ = try edit(&talk, #"{"k":{"o":"-"},"o":{"o":"O","v":{"k":{"o":"-"}}}}"#)
         #expect(try talk.local("a") == #"{"o":{}}"#)
         _ = talk.connect()
-        let sent: [String] = talk.hear("0:auth:user@example.com", "0:c:[]")
+        let sent = talk.hear("0:auth:user@example.com", "0:c:[]")
         #expect(sent.first?.contains(#""v":{"k":{"o":"-"},"o":{"o":"O","v":{"k":{"o":"-"}}}}"#) == true)
     }
 
@@ -193,7 +193,7 @@ struct FittedEditTests {
         "a removal of an absent key is not an edit; a replacement of an absent key is an insertion",
         arguments: BucketKind.allCases)
     func missing(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"k":1}"#)])
         #expect(try edit(&talk, #"{"x":{"o":"-"}}"#).isEmpty)
         #expect(talk.machine.status == .upToDate)

@@ -11,10 +11,10 @@ struct ChangedKeysTests {
     @Test(
         "the set keeps the first distinct keys up to its bound, each once", arguments: [100, 9_999, 10_000, 20_000])
     func asSet(different: Int) throws {
-        var random: SeededRandom = .init(seed: UInt64(different))
+        var random = SeededRandom(seed: UInt64(different))
         var (keys, model): (ChangedKeys, Set<EntityKey>) = (.init(), [])
         for _ in 0..<30_000 {
-            let key: EntityKey = try key(Int.random(in: 0..<different, using: &random))
+            let key = try key(Int.random(in: 0..<different, using: &random))
             for _ in 0...Int.random(in: 0...1, using: &random) {
                 keys.insert(key)
                 if model.count < ChangedKeys.countMax { model.insert(key) }

@@ -10,9 +10,9 @@ struct EditedKeysTests {
     func refusedEdits() throws {
         var random: any RandomNumberGenerator = SeededRandom(seed: 8)
         var keys = EditedKeys()
-        var most: Int = 0
+        var most = 0
         for _ in 0..<500 {
-            let flags: UInt64 = random.next()
+            let flags = random.next()
             keys.update(
                 EditedKey(
                     key: try EntityKey("k\(flags >> 8 & 7)"), hasEdits: flags & 1 != 0, isRefused: flags & 2 != 0,

@@ -8,8 +8,8 @@ import ThicketTestSupport
 @Suite("Setting an object to the value that others have set", .nonceWatch)
 struct EqualObjectTests {
     private func foreign(_ deltas: String..., from version: Int = 2) -> String {
-        let changes: [String] = deltas.enumerated().map { place, delta in
-            let end: Int = version + place
+        let changes = deltas.enumerated().map { place, delta in
+            let end = version + place
             return #"{"clientid":"x","cv":"cv\#(end)","id":"a","o":"M","v":{"t":{"o":"d","v":"\#(delta)"}},"#
                 + #""sv":\#(end - 1),"ev":\#(end),"ccids":["q\#(end)"]}"#
         }
@@ -60,7 +60,7 @@ struct EqualObjectTests {
         _ = try talk.type("a", at: order == 1 ? 10 : 9, order == 1 ? "milk" : " milk")
         if order == 2 { _ = try talk.set("a", #"{"t":"shopping: milk","n":1}"#) }
         _ = talk.connect()
-        let sent: [String] = changes(talk.hear("0:auth:user@example.com", foreign(#"=9\t+ milk"#), "0:c:[]"))
+        let sent = changes(talk.hear("0:auth:user@example.com", foreign(#"=9\t+ milk"#), "0:c:[]"))
         #expect(sent.count == 1)
         #expect(try talk.local("a")?.hasPrefix(#"{"t":"shopping: milk milk""#) == true)
     }
@@ -70,7 +70,7 @@ struct EqualObjectTests {
         var talk = try cut(kind)
         _ = try talk.set("a", #"{"t":"shopping: milk","n":1}"#)
         _ = talk.connect()
-        let sent: [String] = changes(talk.hear("0:auth:user@example.com", foreign(#"=9\t+ milk"#), "0:c:[]"))
+        let sent = changes(talk.hear("0:auth:user@example.com", foreign(#"=9\t+ milk"#), "0:c:[]"))
         #expect(sent.count == 1 && sent.first?.contains(#""v":{"n":{"o":"+","v":1}}"#) == true, "\(sent)")
         #expect(try talk.local("a") == #"{"t":"shopping: milk","n":1}"#)
     }
@@ -80,14 +80,14 @@ struct EqualObjectTests {
     func inFlight(restarts: Bool) throws {
         var talk = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
-        let sent: [String] = try talk.set("a", #"{"t":"shopping: milk"}"#)
+        let sent = try talk.set("a", #"{"t":"shopping: milk"}"#)
         #expect(sent.first?.hasSuffix(#","v":{"t":{"o":"d","v":"=9\t+ milk"}},"whole":true}"#) == true, "\(sent)")
         if restarts {
             talk = try talk.restarted()
             _ = talk.connect()
             _ = talk.hear("0:auth:user@example.com")
         }
-        var again: [String] = talk.hear(foreign(#"=9\t+ milk"#))
+        var again = talk.hear(foreign(#"=9\t+ milk"#))
         #expect(try talk.local("a") == #"{"t":"shopping: milk"}"#)
         if restarts { again += talk.hear("0:c:[]") }
         #expect(changes(again) == (restarts ? sent : []), "the same bytes once more")
@@ -100,11 +100,11 @@ struct EqualObjectTests {
     func inFlightAndMore() throws {
         var talk = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
-        let sent: [String] = try talk.set("a", #"{"t":"shopping: milk"}"#)
+        let sent = try talk.set("a", #"{"t":"shopping: milk"}"#)
         _ = try talk.type("a", at: 14, ", tea")
         _ = talk.hear(foreign(#"=9\t+ milk"#))
         #expect(try talk.local("a") == #"{"t":"shopping: milk, tea"}"#)
-        let next: [String] = talk.hear(refusal(412, ccid(sent.first)))
+        let next = talk.hear(refusal(412, ccid(sent.first)))
         #expect(next.first?.contains(#""sv":2,"o":"M","v":{"t":{"o":"d","v":"=14\t+, tea"}}"#) == true, "\(next)")
         #expect(next.first?.contains("whole") == false)
     }
@@ -113,7 +113,7 @@ struct EqualObjectTests {
     func olderServer() throws {
         var talk = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
-        let id: String = ccid(try talk.set("a", #"{"t":"shopping: milk"}"#).first)
+        let id = ccid(try talk.set("a", #"{"t":"shopping: milk"}"#).first)
         _ = talk.hear(foreign(#"=9\t+ milk"#))
         _ = talk.hear(
             #"0:c:[{"clientid":"me","cv":"cv3","id":"a","o":"M","v":{"t":{"o":"d","v":"=14\t+ milk"}},"sv":2,"ev":3,"ccids":["\#(id)"]}]"#
@@ -126,7 +126,7 @@ struct EqualObjectTests {
     func refusedSealed() throws {
         var talk = try Transcript(.sealed)
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
-        let sent: [String] = try talk.set("a", #"{"t":"shopping: milk"}"#)
+        let sent = try talk.set("a", #"{"t":"shopping: milk"}"#)
         #expect(changes(talk.hear(foreign(#"=9\t+ milk"#))).isEmpty)
         #expect(changes(talk.hear(refusal(405, ccid(sent.first)))).isEmpty)
         #expect(try talk.local("a") == #"{"t":"shopping: milk"}"#)
@@ -138,10 +138,10 @@ struct EqualObjectTests {
     func refusedSealedFirst() throws {
         var talk = try Transcript(.sealed)
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
-        let sent: [String] = try talk.set("a", #"{"t":"shopping: milk"}"#)
+        let sent = try talk.set("a", #"{"t":"shopping: milk"}"#)
         #expect(talk.hear(refusal(405, ccid(sent.first))) == ["0:i:1:::1000"])
-        let page: String = #"0:i:{"current":"cv2","index":[{"id":"a","v":2,"d":{"t":"shopping: milk"}}]}"#
-        let again: [String] = changes(talk.hear(page, "0:c:[]"))
+        let page = #"0:i:{"current":"cv2","index":[{"id":"a","v":2,"d":{"t":"shopping: milk"}}]}"#
+        let again = changes(talk.hear(page, "0:c:[]"))
         #expect(again.count == 1 && ccid(again.first) == ccid(sent.first))
         #expect(changes(talk.hear(refusal(405, ccid(sent.first)))).isEmpty)
         #expect(try talk.local("a") == #"{"t":"shopping: milk"}"#)
@@ -152,7 +152,7 @@ struct EqualObjectTests {
     func refusedSealedAgain() throws {
         var talk = try Transcript(.sealed)
         _ = talk.live([("a", 1, #"{"t":"shopping:"}"#)])
-        var sent: [String] = try talk.set("a", #"{"t":"shopping: milk"}"#)
+        var sent = try talk.set("a", #"{"t":"shopping: milk"}"#)
         for version in 2...4 {
             _ = talk.hear(foreign(#"+.\t=\#(7 + version)"#, from: version))
             try #require(sent.count == 1)
@@ -167,7 +167,7 @@ struct EqualObjectTests {
         var talk = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"🙋"}"#)])
         let diff = ObjectDiff([(key: "t", operation: .text(try TextDelta(parsing: "=1\t-1\t+%ED%B9%8C")))])
-        let sent: [String] = talk.sent(try talk.machine.edit(talk.notes, EntityKey("a"), by: diff, now: talk.now))
+        let sent = talk.sent(try talk.machine.edit(talk.notes, EntityKey("a"), by: diff, now: talk.now))
         #expect(sent.first?.contains(#""v":{"t":{"o":"d","v":"-2\t+%F0%9F%99%8C"}}"#) == true, "\(sent)")
         #expect(try talk.local("a") == #"{"t":"🙌"}"#)
     }

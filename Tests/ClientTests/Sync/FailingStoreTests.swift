@@ -6,8 +6,8 @@ import ThicketTestSupport
 
 /// A store whose disk can fail.
 private final class FlakyStore: LocalStore {
-    let kept: MemoryLocalStore = MemoryLocalStore()
-    var isGone: Bool = false
+    let kept = MemoryLocalStore()
+    var isGone = false
 
     private func check() throws(ClientError) {
         if isGone { throw ClientError(.store, "the disk is gone") }
@@ -65,28 +65,28 @@ struct FailingStoreTests {
         "no connection is opened before the store is read again, and then it starts at the store's position",
         arguments: BucketKind.allCases)
     func unreadable(kind: BucketKind) throws {
-        let disk: FlakyStore = FlakyStore()
-        var talk: Transcript = try Transcript(kind, store: disk.kept, disk: disk, seed: 3)
+        let disk = FlakyStore()
+        var talk = try Transcript(kind, store: disk.kept, disk: disk, seed: 3)
         _ = talk.live()
         disk.isGone = true
-        let change: String =
+        let change =
             #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":{"n":{"o":"+","v":1}},"ev":1,"ccids":["q"]}]"#
         #expect(talk.actions([change]).contains(.disconnect))
-        for _: Int in 0..<5 {
-            let due: Int64 = try #require(talk.machine.deadline)
+        for _ in 0..<5 {
+            let due = try #require(talk.machine.deadline)
             #expect(!talk.machine.tick(now: due).contains(.connect))
         }
         #expect(talk.machine.status == .offline(.storeFailed("the disk is gone")))
         disk.isGone = false
-        let due: Int64 = try #require(talk.machine.deadline)
+        let due = try #require(talk.machine.deadline)
         #expect(talk.machine.tick(now: due).contains(.connect))
-        let sent: [String] = talk.sent(talk.machine.opened(now: due))
+        let sent = talk.sent(talk.machine.opened(now: due))
         #expect(sent.first?.contains(#""cmd":"cv:cv1""#) == true)
     }
 
     @Test("a failing store does not bring a session online that is to be offline", arguments: BucketKind.allCases)
     func staysParked(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live([("a", 1, "{}")])
         _ = talk.machine.goOffline(now: talk.now)
         talk.store.failsNextCommit = true
@@ -98,8 +98,8 @@ struct FailingStoreTests {
 
     @Test("a bucket that could not be stored is not open, and can be opened afterwards", arguments: BucketKind.allCases)
     func openFails(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
-        let other: BucketName = try BucketName("other")
+        var talk = try Transcript(kind)
+        let other = try BucketName("other")
         talk.store.failsNextCommit = true
         #expect(throws: ClientError.self) { try talk.machine.open(other, keys: kind.keys, now: talk.now) }
         #expect(talk.machine.bucketNames == [talk.notes])
@@ -112,10 +112,10 @@ struct FailingStoreTests {
         "a change is on disk before it is first sent; waiting edits and a resend are not flushed",
         arguments: BucketKind.allCases)
     func onDisk(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"ab"}"#)])
         #expect(talk.store.commitsOnDisk == 0)
-        let first: [String] = try talk.type("a", at: 0, "x")
+        let first = try talk.type("a", at: 0, "x")
         #expect(talk.store.commitsOnDisk == 1)
         #expect(try talk.type("a", at: 0, "y").isEmpty)
         #expect(talk.store.commitsOnDisk == 1)
@@ -127,9 +127,9 @@ struct FailingStoreTests {
 
     @Test("reading many objects does not keep them all in memory", arguments: BucketKind.allCases)
     func readingMany(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live((0..<2_000).map { ("k\($0)", 1, "{}") })
-        for number: Int in 0..<2_000 { #expect(try talk.local("k\(number)") == "{}") }
+        for number in 0..<2_000 { #expect(try talk.local("k\(number)") == "{}") }
         #expect(talk.machine.cachedObjects <= SyncLimits.cachedObjectsMax)
     }
 }
@@ -140,10 +140,10 @@ struct SlowLinkTests {
         "a message that takes minutes to arrive does not end the connection while its bytes move",
         arguments: BucketKind.allCases)
     func largeMessage(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.connect()
         _ = talk.hear("0:auth:user@example.com")
-        for _: Int in 0..<40 {
+        for _ in 0..<40 {
             talk.now += 9_000
             #expect(talk.machine.moved(now: talk.now).isEmpty)
             #expect(!talk.machine.tick(now: talk.now).contains(.disconnect))
@@ -153,7 +153,7 @@ struct SlowLinkTests {
 
     @Test("a connection on which nothing moves is closed after a heartbeat", arguments: BucketKind.allCases)
     func stalled(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live()
         _ = talk.machine.moved(now: talk.now)
         talk.now += 20_000

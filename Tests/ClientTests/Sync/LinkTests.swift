@@ -9,7 +9,7 @@ struct LinkTests {
         "a heartbeat is sent after 20 s of silence; without an answer for 10 s the connection is closed",
         arguments: BucketKind.allCases)
     func heartbeat(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live()
         #expect(talk.machine.deadline == talk.now + 20_000)
         talk.now += 20_000
@@ -23,9 +23,9 @@ struct LinkTests {
 
     @Test("pauses between attempts grow, vary, and stay bounded", arguments: BucketKind.allCases)
     func backoff(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
-        var pauses: [Int64] = []
-        for _: Int in 0..<14 {
+        var talk = try Transcript(kind)
+        var pauses = [Int64]()
+        for _ in 0..<14 {
             talk.now = max(talk.now, talk.machine.deadline ?? talk.now)
             #expect(talk.machine.tick(now: talk.now).contains(.connect))
             _ = talk.machine.closed(LinkClosure(detail: "refused"), now: talk.now)
@@ -40,7 +40,7 @@ struct LinkTests {
 
     @Test("an attempt to connect that hangs for 30 s is given up", arguments: BucketKind.allCases)
     func hangs(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.machine.goOnline(now: talk.now)
         talk.now += 30_000
         #expect(talk.machine.tick(now: talk.now).first == .disconnect)
@@ -48,7 +48,7 @@ struct LinkTests {
 
     @Test("a session stays offline until it is asked; edits wait and are sent then", arguments: BucketKind.allCases)
     func switches(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live()
         #expect(talk.machine.goOffline(now: talk.now) == [.disconnect, .status(.offline(.requested))])
         #expect(talk.machine.deadline == nil)
@@ -59,7 +59,7 @@ struct LinkTests {
 
     @Test("a request that is never answered ends the connection", arguments: BucketKind.allCases)
     func unanswered(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.connect()
         talk.now += 20_000
         _ = talk.machine.tick(now: talk.now)
@@ -73,10 +73,10 @@ struct LinkTests {
 
     @Test("the server gets the state it asks for, without content", arguments: BucketKind.allCases)
     func state(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live([("a", 3, #"{"t":"secret"}"#)])
-        let id: String = ccid(try talk.type("a", at: 0, "x").first)
-        let answer: [String] = talk.hear("0:index")
+        let id = ccid(try talk.type("a", at: 0, "x").first)
+        let answer = talk.hear("0:index")
         #expect(answer.count == 1)
         #expect(
             answer[0].hasPrefix(
@@ -86,7 +86,7 @@ struct LinkTests {
 
     @Test("log lines go out only while the server wants them", arguments: BucketKind.allCases)
     func log(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live()
         #expect(talk.hear("log:1").first?.hasPrefix("log:{\"log\":") == true)
         #expect(talk.hear("0:c:nonsense").contains { $0.hasPrefix("log:") })
@@ -99,7 +99,7 @@ struct LinkTests {
             "0:c:{", "0:c:[{}]", #"0:c:[{"id":"a","o":"M","ev":"x","cv":"1","ccids":[]}]"#,
         ], BucketKind.allCases)
     func unreadable(text: String, kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live([("a", 1, "{}")])
         #expect(talk.hear(text).contains("0:i:1:::1000"))
     }
@@ -111,7 +111,7 @@ struct LinkTests {
             "0:e:a.1\n{\"data\":{}}",
         ], BucketKind.allCases)
     func nonsense(text: String, kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live([("a", 1, "{}")])
         #expect(talk.hear(text).isEmpty)
         #expect(try talk.set("a", #"{"n":1}"#).count == 1)
@@ -121,21 +121,21 @@ struct LinkTests {
         "a position that the server does not know leads to the index, also when a late answer came before",
         arguments: BucketKind.allCases)
     func lateUnknownPosition(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live([("a", 1, "{}")])
-        let change: String = try #require(try talk.set("a", #"{"n":1}"#).first)
-        let ccid: String = try #require(
+        let change = try #require(try talk.set("a", #"{"n":1}"#).first)
+        let ccid = try #require(
             try JSONValue(parsing: String(change.dropFirst("0:c:".count)))["ccid"]?.stringValue)
-        let other: String = try #require(try talk.set("b", "{}").first)
-        let known: String = try #require(
+        let other = try #require(try talk.set("b", "{}").first)
+        let known = try #require(
             try JSONValue(parsing: String(other.dropFirst("0:c:".count)))["ccid"]?.stringValue)
         // 409 leads to the index; the other change is still in flight when that is read.
-        let again: [String] = talk.hear(
+        let again = talk.hear(
             #"0:c:[{"clientid":"x","id":"b","error":409,"ccids":["\#(known)"]}]"#)
         #expect(again == ["0:i:1:::1000"])
         #expect(talk.hear(#"0:i:{"current":"cv1","index":[{"id":"a","v":1,"d":{}}]}"#) == ["0:cv:cv1"])
-        let diff: String = #"{"n":{"o":"+","v":1}}"#
-        let late: [String] = talk.hear(
+        let diff = #"{"n":{"o":"+","v":1}}"#
+        let late = talk.hear(
             #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":\#(diff),"sv":1,"ev":2,"ccids":["\#(ccid)"]}]"#)
         #expect(late == ["0:cv:cv1"])
         #expect(talk.hear("0:cv:?").isEmpty, "the second index in a row waits a moment")
@@ -146,15 +146,15 @@ struct LinkTests {
 
     @Test("members are in the server's order once an edit is confirmed", arguments: BucketKind.allCases)
     func memberOrder(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live()
-        let change: String = try #require(try talk.set("a", #"{"l":[2],"t":"x"}"#).first)
-        let ccid: String = try #require(
+        let change = try #require(try talk.set("a", #"{"l":[2],"t":"x"}"#).first)
+        let ccid = try #require(
             try JSONValue(parsing: String(change.dropFirst("0:c:".count)))["ccid"]?.stringValue)
-        let diff: String = #"{"t":{"o":"+","v":"x"},"l":{"o":"+","v":[2]}}"#
+        let diff = #"{"t":{"o":"+","v":"x"},"l":{"o":"+","v":[2]}}"#
         _ = talk.hear(#"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"M","v":\#(diff),"ev":1,"ccids":["\#(ccid)"]}]"#)
         // The server of a sealed bucket has no order of its own.
-        let ordered: String = kind == .open ? #"{"t":"x","l":[2]}"# : #"{"l":[2],"t":"x"}"#
+        let ordered = kind == .open ? #"{"t":"x","l":[2]}"# : #"{"l":[2],"t":"x"}"#
         #expect(try talk.local("a") == ordered)
         #expect(try talk.ghost("a").json == ordered)
     }
@@ -163,7 +163,7 @@ struct LinkTests {
         "a deletion survives a new read of the object in which little of the text around it is left",
         arguments: BucketKind.allCases)
     func deletionOverGap(kind: BucketKind) throws {
-        var talk: Transcript = try Transcript(kind)
+        var talk = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
         _ = talk.machine.goOffline(now: talk.now)
         _ = try talk.type("a", at: 1, "", deleting: 1)

@@ -6,7 +6,7 @@ import ThicketProtocol
 /// Refused edits are listed until they are resolved (docs/decisions/0084).
 @Suite("The list of refused edits, and the ways out", .nonceWatch)
 struct RefusalListTests {
-    private static let key: String = "a"
+    private static let key = "a"
 
     private func listed(_ talk: Transcript) throws -> [String] {
         try talk.machine.refusals(talk.notes).map { "\($0.key) \($0.error.number ?? 0)" }
@@ -16,7 +16,7 @@ struct RefusalListTests {
     private func refused(_ code: Int, _ kind: BucketKind) throws -> Transcript {
         var talk = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"abc"}"#), ("b", 1, #"{"t":"x"}"#)])
-        let first: String = try #require(try talk.type("a", at: 3, "P").first)
+        let first = try #require(try talk.type("a", at: 3, "P").first)
         #expect(try listed(talk).isEmpty, "what has no answer is not refused")
         _ = talk.hear(refusal(code, ccid(first)))
         return talk
@@ -56,11 +56,11 @@ struct RefusalListTests {
         arguments: BucketKind.allCases)
     func smaller(kind: BucketKind) throws {
         var talk = try refused(413, kind)
-        let next: String = try #require(try talk.type("a", at: 2, "Q", deleting: 2).first)
+        let next = try #require(try talk.type("a", at: 2, "Q", deleting: 2).first)
         #expect(try listed(talk).isEmpty, "its answer is open")
         _ = talk.hear(refusal(413, ccid(next)))
         #expect(try listed(talk) == ["a 413"])
-        let last: String = try #require(try talk.type("a", at: 0, "R").first)
+        let last = try #require(try talk.type("a", at: 0, "R").first)
         _ = talk.hear(
             #"0:c:[{"clientid":"me","cv":"c2","id":"a","o":"M","v":{"t":{"o":"d","v":"+R\t=2\t-1\t+Q"}},"sv":1,"ev":2,"ccids":["\#(ccid(last))"]}]"#
         )
@@ -94,14 +94,14 @@ struct RefusalListTests {
     @Test("a refused edit is sent again on request only", arguments: BucketKind.allCases)
     func again(kind: BucketKind) throws {
         var talk = try refused(413, kind)
-        let (isSent, actions): (Bool, [SyncAction]) = try talk.machine.retryRefused(
+        let (isSent, actions) = try talk.machine.retryRefused(
             talk.notes, EntityKey("a"), now: talk.now)
-        let sent: [String] = talk.sent(actions)
+        let sent = talk.sent(actions)
         #expect(isSent && sent.count == 1 && sent[0].contains(#""v":{"t":{"o":"d","v":"=3\t+P"}}"#))
         #expect(try listed(talk).isEmpty)
         _ = talk.hear(refusal(413, ccid(sent.first)))
         #expect(try listed(talk) == ["a 413"])
-        let (isOther, none): (Bool, [SyncAction]) = try talk.machine.retryRefused(
+        let (isOther, none) = try talk.machine.retryRefused(
             talk.notes, EntityKey("b"), now: talk.now)
         #expect(!isOther && none.isEmpty)
     }
@@ -115,7 +115,7 @@ struct RefusalListTests {
         _ = talk.machine.goOffline(now: talk.now)
         _ = try talk.type("a", at: 3, "P")
         _ = try talk.set("new", #"{"n":1}"#)
-        for key: String in ["a", "new"] {
+        for key in ["a", "new"] {
             #expect(try talk.machine.isUnsent(talk.notes, EntityKey(key)))
             _ = try talk.machine.discard(talk.notes, EntityKey(key), now: talk.now)
         }

@@ -7,14 +7,14 @@ import ThicketTestSupport
 @Suite("A refused change that is refused again, confirmed, or removed", .nonceWatch)
 struct RefusedAgainTests {
     /// Cannot be applied to the known state: version 8 is requested.
-    private static let misfit: String =
+    private static let misfit =
         #"0:c:[{"clientid":"x","cv":"cv8","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+x"}},"sv":7,"ev":8,"ccids":["q"]}]"#
 
     /// `P` after "abc" is sent and has no answer.
     private func sent() throws -> (Transcript, String) {
-        var talk: Transcript = try Transcript()
+        var talk = try Transcript()
         _ = talk.live([("a", 1, #"{"t":"abc"}"#)])
-        let first: String = ccid(try talk.type("a", at: 3, "P").first)
+        let first = ccid(try talk.type("a", at: 3, "P").first)
         return (talk, first)
     }
 
@@ -24,14 +24,14 @@ struct RefusedAgainTests {
         "a change confirmed while it waits for the newest state is contained in it, and is not sent again",
         arguments: [8, 9])
     func confirmedWaiting(applied: Int) throws {
-        var (talk, first): (Transcript, String) = try sent()
+        var (talk, first) = try sent()
         #expect(talk.hear(Self.misfit) == ["0:e:a.8"])
         #expect(changes(talk.hear(refusal(405, first))) == [])
-        let done: String =
+        let done =
             #"0:c:[{"clientid":"me","cv":"cv9","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+P"}},"sv":\#(applied - 1),"ev":\#(applied),"ccids":["\#(first)"]}]"#
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
         _ = talk.hear(done)
-        let next: [String] = talk.hear("0:e:a.\(applied)\n" + #"{"data":{"t":"RabcP"}}"#)
+        let next = talk.hear("0:e:a.\(applied)\n" + #"{"data":{"t":"RabcP"}}"#)
         #expect(changes(next) == [])
         #expect(try talk.local("a") == #"{"t":"RabcP"}"#, "once")
         #expect(talk.machine.unconfirmed(talk.notes) == (0, 0))
@@ -40,12 +40,12 @@ struct RefusedAgainTests {
 
     @Test("after 409 in the wait the requested state contains the change, and later edits are rebased onto it")
     func knownWaiting() throws {
-        var (talk, first): (Transcript, String) = try sent()
+        var (talk, first) = try sent()
         _ = try talk.type("a", at: 4, "L")
         #expect(talk.hear(Self.misfit) == ["0:e:a.8"])
         #expect(changes(talk.hear(refusal(405, first))) == [])
         #expect(changes(talk.hear(refusal(409, first))) == [])
-        let next: [String] = changes(
+        let next = changes(
             talk.hear(
                 "0:e:a.8\n" + #"{"data":{"t":"RabcP"}}"#,
                 #"0:i:{"current":"c9","index":[{"id":"a","v":8,"d":{"t":"RabcP"}}]}"#, "0:c:[]"))
@@ -56,50 +56,50 @@ struct RefusedAgainTests {
 
     @Test("after five 404 the edit is kept and reported, and the next edit recreates the object as a whole")
     func fifthNotFound() throws {
-        var (talk, first): (Transcript, String) = try sent()
-        for round: Int in 1...4 {
-            let again: [String] = talk.hear(refusal(404, first))
+        var (talk, first) = try sent()
+        for round in 1...4 {
+            let again = talk.hear(refusal(404, first))
             #expect(again.count == 1 && ccid(again.first) == first, "round \(round)")
             #expect(again.first?.contains("\"sv\"") == false, "the object is made, not edited")
         }
-        let last: [BucketEvent] = talk.events(refusal(404, first))
-        let isTold: Bool = last.contains {
+        let last = talk.events(refusal(404, first))
+        let isTold = last.contains {
             if case .refused(let edit) = $0 { edit.key == "a" && edit.error.number == 404 } else { false }
         }
         #expect(isTold)
         #expect(try talk.ghost("a").json == nil, "the server does not have it")
         #expect(try talk.local("a") == #"{"t":"abcP"}"#, "the edit is kept")
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 1))
-        let next: [String] = changes(try talk.type("a", at: 4, "L"))
+        let next = changes(try talk.type("a", at: 4, "L"))
         #expect(next.count == 1 && next[0].contains(#"{"t":{"o":"+","v":"abcPL"}}"#) && !next[0].contains("\"sv\""))
-        let id: String = ccid(next.first)
+        let id = ccid(next.first)
         #expect(id != first)
         #expect(changes(talk.hear(refusal(404, id))).count == 1, "its own rounds start again")
     }
 
     @Test("404 after four other refusals gives up, too: the object counts as gone, and the edit is kept")
     func lastIsNotFound() throws {
-        var (talk, first): (Transcript, String) = try sent()
-        for _: Int in 1...4 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
+        var (talk, first) = try sent()
+        for _ in 1...4 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
         #expect(changes(talk.hear(refusal(404, first))) == [])
         #expect(try talk.ghost("a").json == nil, "the server does not have it")
         #expect(try talk.local("a") == #"{"t":"abcP"}"#)
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 1))
-        let next: [String] = changes(try talk.type("a", at: 4, "L"))
+        let next = changes(try talk.type("a", at: 4, "L"))
         #expect(next.count == 1 && next[0].contains(#"{"t":{"o":"+","v":"abcPL"}}"#) && !next[0].contains("\"sv\""))
     }
 
     @Test("refusals of an older form are not counted against the one that is made from the requested state")
     func notCountedWaiting() throws {
-        var (talk, first): (Transcript, String) = try sent()
-        for _: Int in 1...4 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
+        var (talk, first) = try sent()
+        for _ in 1...4 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
         #expect(talk.hear(Self.misfit) == ["0:e:a.8"])
         #expect(changes(talk.hear(refusal(440, first))) == [], "not given up: something newer is asked for")
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
-        let anew: [String] = changes(talk.hear("0:e:a.8\n" + #"{"data":{"t":"Rabc"}}"#))
+        let anew = changes(talk.hear("0:e:a.8\n" + #"{"data":{"t":"Rabc"}}"#))
         #expect(anew.count == 1 && ccid(anew.first) == first && anew[0].contains("\"sv\":8"))
         #expect(anew.first?.contains("\"d\":") == false, "as a whole it would overwrite what others did")
-        for _: Int in 1...3 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
+        for _ in 1...3 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
         _ = talk.hear(refusal(440, first))
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 1), "and in the end it is given up")
@@ -107,40 +107,40 @@ struct RefusedAgainTests {
 
     @Test("refusals of a change that is accepted at last do not count against later edits")
     func takenAtLast() throws {
-        var (talk, first): (Transcript, String) = try sent()
+        var (talk, first) = try sent()
         _ = try talk.type("a", at: 4, "L")
-        for _: Int in 1...3 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
-        let next: [String] = changes(
+        for _ in 1...3 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
+        let next = changes(
             talk.hear(
                 #"0:c:[{"clientid":"me","cv":"c2","id":"a","o":"M","v":{"t":{"o":"d","v":"=3\t+P"}},"sv":1,"ev":2,"ccids":["\#(first)"]}]"#
             ))
         #expect(next.count == 1 && !next[0].contains(#""d":{"t":"#), "in the common form again")
-        for _: Int in 1...4 { #expect(changes(talk.hear(refusal(440, ccid(next.first)))).count == 1) }
+        for _ in 1...4 { #expect(changes(talk.hear(refusal(440, ccid(next.first)))).count == 1) }
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
     }
 
     @Test("a removal after a change refused with 404 leaves nothing, and the refusal does not count for a new object")
     func removalLeavesNothing() throws {
-        var (talk, first): (Transcript, String) = try sent()
+        var (talk, first) = try sent()
         #expect(try talk.remove("a").isEmpty)
         #expect(changes(talk.hear(refusal(404, first))) == [])
         #expect(try talk.local("a") == nil)
         #expect(talk.machine.unconfirmed(talk.notes) == (0, 0))
-        let made: [String] = changes(try talk.set("a", #"{"t":"new"}"#))
+        let made = changes(try talk.set("a", #"{"t":"new"}"#))
         #expect(made.count == 1)
-        let id: String = ccid(made.first)
-        for _: Int in 1...4 { #expect(changes(talk.hear(refusal(404, id))).count == 1) }
+        let id = ccid(made.first)
+        for _ in 1...4 { #expect(changes(talk.hear(refusal(404, id))).count == 1) }
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0), "not given up early")
     }
 
     @Test("a change applied by one server and refused with 404 by a restored one is sent again")
     func appliedElsewhere() throws {
-        var (talk, first): (Transcript, String) = try sent()
-        let applied: String =
+        var (talk, first) = try sent()
+        let applied =
             #"0:c:[{"clientid":"me","cv":"c6","id":"a","o":"M","v":{"t":{"o":"d","v":"=9\t+P"}},"sv":5,"ev":6,"ccids":["\#(first)"]}]"#
         #expect(talk.hear(applied) == ["0:e:a.6"])
-        var sent: [String] = []
-        for index: String in ["", #"{"id":"a","v":7,"d":{"t":"xabc"}}"#] {
+        var sent = [String]()
+        for index in ["", #"{"id":"a","v":7,"d":{"t":"xabc"}}"#] {
             _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
             _ = talk.connect()
             #expect(talk.hear("0:auth:user@example.com", "0:cv:?") == ["0:i:1:::1000"])

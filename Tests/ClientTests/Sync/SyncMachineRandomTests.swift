@@ -19,8 +19,8 @@ enum Seeds {
     }
 
     static func list(_ count: Int) -> [Int] {
-        guard let named: UnsafeMutablePointer<CChar> = getenv("THICKET_SEEDS") else { return Array(0..<count) }
-        let ends: [Int] = String(cString: named).split(separator: "-").compactMap { Int($0) }
+        guard let named = getenv("THICKET_SEEDS") else { return Array(0..<count) }
+        let ends = String(cString: named).split(separator: "-").compactMap { Int($0) }
         return Array((ends.first ?? 0)...max(ends.first ?? 0, ends.last ?? 0))
     }
 }
@@ -29,22 +29,22 @@ enum Seeds {
 struct SyncMachineRandomTests {
     @Test("each typed text is on the server and on all clients at the end, exactly once", arguments: Seeds.lives(40))
     func insertionsSurvive(life: Seeds.Life) throws {
-        let seed: Int = life.seed
-        var world: Simulation = try Simulation(
+        let seed = life.seed
+        var world = try Simulation(
             clients: 2 + seed % 3, seed: UInt64(seed), isSealed: life.isSealed)
         // Concurrent creations of one object are a case in which the protocol lets the later one win.
-        for key: String in ["doc0", "doc1"] { try world.insertSomething(0, key) }
-        let isReady: Bool = world.settle()
+        for key in ["doc0", "doc1"] { try world.insertSomething(0, key) }
+        let isReady = world.settle()
         #expect(isReady)
-        for _: Int in 0..<1_200 {
+        for _ in 0..<1_200 {
             try world.step { world, index in try world.insertSomething(index, "doc\(world.below(2))") }
         }
         try check(&world, seed)
-        let truth: [String: (object: JSONObject, version: Version)] = try world.truth()
-        for (key, words): (String, [String]) in world.typed {
-            let text: String = truth[key]?.object["t"]?.stringValue ?? ""
+        let truth = try world.truth()
+        for (key, words) in world.typed {
+            let text = truth[key]?.object["t"]?.stringValue ?? ""
             let counts: [UnicodeScalar: Int] = text.unicodeScalars.reduce(into: [:]) { $0[$1, default: 0] += 1 }
-            for word: UnicodeScalar in words.flatMap(\.unicodeScalars) {
+            for word in words.flatMap(\.unicodeScalars) {
                 #expect(counts[word] == 1, "seed \(seed): \(word) is there \(counts[word] ?? 0) times")
             }
             #expect(text.unicodeScalars.count == words.count, "seed \(seed): other text was inserted")
@@ -53,11 +53,11 @@ struct SyncMachineRandomTests {
 
     @Test("after any edits all clients end with the server's objects", arguments: Seeds.lives(40))
     func everythingConverges(life: Seeds.Life) throws {
-        let seed: Int = life.seed
-        var world: Simulation = try Simulation(
+        let seed = life.seed
+        var world = try Simulation(
             clients: 2 + seed % 3, seed: UInt64(seed), isSealed: life.isSealed)
         world.mayForget = !life.isSealed
-        for _: Int in 0..<1_200 {
+        for _ in 0..<1_200 {
             try world.step { world, index in try world.editAnything(index, "doc\(world.below(4))") }
         }
         try check(&world, seed)
@@ -65,9 +65,9 @@ struct SyncMachineRandomTests {
 
     @Test("clients survive damaged messages of a server", arguments: Seeds.lives(30))
     func nonsense(life: Seeds.Life) throws {
-        let seed: Int = life.seed
-        var world: Simulation = try Simulation(clients: 2, seed: UInt64(seed) &+ 77, isSealed: life.isSealed)
-        for _: Int in 0..<1_000 {
+        let seed = life.seed
+        var world = try Simulation(clients: 2, seed: UInt64(seed) &+ 77, isSealed: life.isSealed)
+        for _ in 0..<1_000 {
             try world.step { world, index in
                 do { try world.editAnything(index, "doc\(world.below(4))") } catch let error as ClientError {
                     // A sealed object whose messages were damaged reports it.
@@ -77,33 +77,33 @@ struct SyncMachineRandomTests {
             if world.chance(10) { world.damage(world.below(2)) }
         }
         // Undetected damage may leave differences, but every client still works.
-        for index: Int in world.clients.indices {
-            let key: EntityKey = try EntityKey("after")
-            let isKept: Bool = try world.act(index) {
+        for index in world.clients.indices {
+            let key = try EntityKey("after")
+            let isKept = try world.act(index) {
                 [bucket = world.bucket, now = world.now] (machine) throws(ClientError) in
                 try machine.set(bucket, key, to: ["by": .number(JSONNumber(Int64(index)))], now: now)
             }
             _ = world.settle(rounds: 2_000)
             // A client believes a damaged name of its user, and then rejects the real name as another account.
             if case .offline(.wrongAccount) = world.clients[index].machine.status { continue }
-            let status: SyncStatus = world.clients[index].machine.status
+            let status = world.clients[index].machine.status
             #expect(
                 !isKept || world.hasOnServer("after"), "seed \(seed): \(status)")
         }
     }
 
     private func check(_ world: inout Simulation, _ seed: Int) throws {
-        let isSettled: Bool = world.settle()
+        let isSettled = world.settle()
         #expect(isSettled, "seed \(seed): a client never settles\(isSettled ? "" : world.picture)")
         #expect(world.problems.isEmpty, "seed \(seed): \(world.problems.first ?? "")")
         #expect(world.alarms.isEmpty, "seed \(seed): a false alarm: \(String(describing: world.alarms.first))")
-        let truth: [String: (object: JSONObject, version: Version)] = try world.truth()
-        for index: Int in world.clients.indices {
-            let keys: [EntityKey] = try world.clients[index].machine.keys(world.bucket, after: nil, limit: 1_000)
+        let truth = try world.truth()
+        for index in world.clients.indices {
+            let keys = try world.clients[index].machine.keys(world.bucket, after: nil, limit: 1_000)
             #expect(keys.map(\.text) == truth.keys.sorted(), "seed \(seed): client \(index) has other keys")
-            for key: EntityKey in keys {
-                let local: JSONObject? = try world.clients[index].machine.object(world.bucket, key)
-                let ghost: Ghost = try world.clients[index].machine.ghost(world.bucket, key)
+            for key in keys {
+                let local = try world.clients[index].machine.object(world.bucket, key)
+                let ghost = try world.clients[index].machine.ghost(world.bucket, key)
                 #expect(local == truth[key.text]?.object, "seed \(seed): client \(index), \(key) differs")
                 #expect(
                     ghost.object == truth[key.text]?.object, "seed \(seed): client \(index), ghost of \(key) differs")

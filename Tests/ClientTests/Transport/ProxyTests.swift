@@ -9,8 +9,8 @@ import ThicketTestServer
 struct ProxyTests {
     @Test("a proxy is asked for a tunnel and nothing else, also without TLS")
     func tunnel() async throws {
-        let bench: TransportBench = try .init()
-        let proxy: (process: ChildProcess, port: Int) = try TransportBench.proxy(["connect"])
+        let bench = try TransportBench()
+        let proxy = try TransportBench.proxy(["connect"])
         let (session, notes) = try await bench.session(
             "http://127.0.0.1:\(bench.server.port)", proxy: "http://127.0.0.1:\(proxy.port)")
         try await bench.roundTrip(session, notes)
@@ -23,11 +23,11 @@ struct ProxyTests {
         "TLS goes through the tunnel to the server, and the server's certificate is checked",
         .enabled(if: TransportBench.hasOpenSSL, "the command openssl is missing: apt install openssl"))
     func secureTunnel() async throws {
-        let bench: TransportBench = try .init()
-        let authority: String = try bench.authority("ours")
-        let secured: (process: ChildProcess, port: Int) = try bench.secured(
+        let bench = try TransportBench()
+        let authority = try bench.authority("ours")
+        let secured = try bench.secured(
             by: "ours", for: "IP:127.0.0.1")
-        let proxy: (process: ChildProcess, port: Int) = try TransportBench.proxy(["connect"])
+        let proxy = try TransportBench.proxy(["connect"])
         let (session, notes) = try await bench.session(
             "https://127.0.0.1:\(secured.port)", certificates: authority,
             proxy: "http://127.0.0.1:\(proxy.port)")
@@ -42,19 +42,19 @@ struct ProxyTests {
         "a proxy gets the name and password of its address; wrong or missing ones are reported as 407"
     )
     func credentials() async throws {
-        let bench: TransportBench = try .init()
-        let proxy: (process: ChildProcess, port: Int) = try TransportBench.proxy([
+        let bench = try TransportBench()
+        let proxy = try TransportBench.proxy([
             "connect", "--user", "ann:se:cr@t",
         ])
-        let address: String = "http://127.0.0.1:\(bench.server.port)"
+        let address = "http://127.0.0.1:\(bench.server.port)"
         let (session, notes) = try await bench.session(
             address, proxy: "http://ann:se%3Acr%40t@127.0.0.1:\(proxy.port)")
         try await bench.roundTrip(session, notes)
         await session.close()
-        for user: String in ["", "ann:wrong@"] {
+        for user in ["", "ann:wrong@"] {
             let (stranger, _) = try await bench.session(
                 address, proxy: "http://\(user)127.0.0.1:\(proxy.port)")
-            let reason: String = try await TransportBench.reason(stranger)
+            let reason = try await TransportBench.reason(stranger)
             #expect(
                 reason.contains("proxy") && reason.contains("407") && reason.contains("password"),
                 "\(reason)")
@@ -68,13 +68,13 @@ struct ProxyTests {
         "a proxy that refuses (403, 502) or does not exist is named in the reason",
         arguments: [403, 502])
     func refusal(code: Int) async throws {
-        let bench: TransportBench = try .init()
-        let proxy: (process: ChildProcess, port: Int) = try TransportBench.proxy([
+        let bench = try TransportBench()
+        let proxy = try TransportBench.proxy([
             "connect", "--refuse", "\(code)",
         ])
-        let address: String = "http://127.0.0.1:\(bench.server.port)"
+        let address = "http://127.0.0.1:\(bench.server.port)"
         let (session, notes) = try await bench.session(address, proxy: "http://127.0.0.1:\(proxy.port)")
-        let reason: String = try await TransportBench.reason(session)
+        let reason = try await TransportBench.reason(session)
         #expect(reason.contains("proxy") && reason.contains("\(code)"), "\(reason)")
         try await notes.set("kept", to: ["n": 1])
         #expect(try await notes.pendingCount == 1)
@@ -82,7 +82,7 @@ struct ProxyTests {
         proxy.process.signal(9)
         _ = try proxy.process.finish()
         let (lonely, _) = try await bench.session(address, proxy: "http://127.0.0.1:\(proxy.port)")
-        let gone: String = try await TransportBench.reason(lonely)
+        let gone = try await TransportBench.reason(lonely)
         #expect(gone.contains("\(proxy.port)"), "\(gone)")
         await lonely.close()
         #expect(bench.server.metrics.net.connectionsAccepted.value == 0)

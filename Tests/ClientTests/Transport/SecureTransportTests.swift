@@ -12,9 +12,9 @@ import ThicketTestServer
 struct SecureTransportTests {
     @Test("a server with a named authority is trusted, and large objects go both ways")
     func trusted() async throws {
-        let bench: TransportBench = try .init()
-        let authority: String = try bench.authority("ours")
-        let proxy: (process: ChildProcess, port: Int) = try bench.secured(
+        let bench = try TransportBench()
+        let authority = try bench.authority("ours")
+        let proxy = try bench.secured(
             by: "ours", for: "IP:127.0.0.1")
         let (session, notes) = try await bench.session(
             "https://127.0.0.1:\(proxy.port)", certificates: authority)
@@ -27,16 +27,16 @@ struct SecureTransportTests {
         "an unknown authority is refused with the word certificate, before a byte reaches the server"
     )
     func unknownAuthority() async throws {
-        let bench: TransportBench = try .init()
+        let bench = try TransportBench()
         _ = try bench.authority("theirs")
-        let other: String = try bench.authority("ours")
-        let proxy: (process: ChildProcess, port: Int) = try bench.secured(
+        let other = try bench.authority("ours")
+        let proxy = try bench.secured(
             by: "theirs", for: "IP:127.0.0.1")
         // The system's authorities, and one of our own that did not sign this.
-        for certificates: String? in [nil, other] {
+        for certificates in [nil, other] {
             let (session, notes) = try await bench.session(
                 "https://127.0.0.1:\(proxy.port)", certificates: certificates)
-            let reason: String = try await TransportBench.reason(session)
+            let reason = try await TransportBench.reason(session)
             #expect(reason.contains("certificate"), "\(reason)")
             try await notes.set("kept", to: ["n": 1])
             #expect(try await notes.pendingCount == 1)
@@ -50,13 +50,13 @@ struct SecureTransportTests {
         "a certificate for another host is refused, with the host named, though its authority is trusted"
     )
     func wrongHost() async throws {
-        let bench: TransportBench = try .init()
-        let authority: String = try bench.authority("ours")
-        let proxy: (process: ChildProcess, port: Int) = try bench.secured(
+        let bench = try TransportBench()
+        let authority = try bench.authority("ours")
+        let proxy = try bench.secured(
             by: "ours", for: "DNS:other.example")
         let (session, _) = try await bench.session(
             "https://127.0.0.1:\(proxy.port)", certificates: authority)
-        let reason: String = try await TransportBench.reason(session)
+        let reason = try await TransportBench.reason(session)
         #expect(reason.contains("certificate") && reason.contains("127.0.0.1"), "\(reason)")
         await session.close()
         #expect(bench.server.metrics.net.receivedBytes.value == 0)
@@ -65,13 +65,13 @@ struct SecureTransportTests {
 
     @Test("a missing file of certificates is an error that names it")
     func missingFile() async throws {
-        let bench: TransportBench = try .init()
+        let bench = try TransportBench()
         _ = try bench.authority("ours")
-        let proxy: (process: ChildProcess, port: Int) = try bench.secured(
+        let proxy = try bench.secured(
             by: "ours", for: "IP:127.0.0.1")
         let (session, _) = try await bench.session(
             "https://127.0.0.1:\(proxy.port)", certificates: bench.folder.path + "/none.pem")
-        let reason: String = try await TransportBench.reason(session)
+        let reason = try await TransportBench.reason(session)
         #expect(reason.contains("none.pem"), "\(reason)")
         await session.close()
         bench.server.abort()
@@ -81,21 +81,21 @@ struct SecureTransportTests {
         "TLS records sent in pieces while more edits are made arrive complete on one connection"
     )
     func pieces() async throws {
-        let bench: TransportBench = try .init()
-        let authority: String = try bench.authority("ours")
-        let proxy: (process: ChildProcess, port: Int) = try bench.secured(
+        let bench = try TransportBench()
+        let authority = try bench.authority("ours")
+        let proxy = try bench.secured(
             by: "ours", for: "IP:127.0.0.1")
-        let relay: SlowRelay = try .init(to: proxy.port)
+        let relay = try SlowRelay(to: proxy.port)
         defer { relay.stop() }
         relay.allow(up: .max / 2, down: .max / 2)
-        let bucket: BucketName = try BucketName("notes")
-        let client: SteppedClient = try .init(relay, seed: 3, certificates: authority)
+        let bucket = try BucketName("notes")
+        let client = try SteppedClient(relay, seed: 3, certificates: authority)
         try client.open(bucket)
         try client.play(up: 0, down: 0) { $0.isSynced(bucket) }
         // From here on the uplink is narrow: the socket accepts a part and then would block.
         relay.restrict(up: 0)
-        let text: String = String(repeating: "abcdefghij", count: 25_000)
-        for number: Int in 0..<10 {
+        let text = String(repeating: "abcdefghij", count: 25_000)
+        for number in 0..<10 {
             try client.set(bucket, "k\(number)", "\(number) " + text)
             relay.allow(up: 10_000 * (number + 1), down: 0)
             try client.playUntilUsed()
@@ -105,7 +105,7 @@ struct SecureTransportTests {
         #expect(relay.connectionCount == 1 && client.hangUps == 0)
         let (plain, copy) = try await bench.session("http://127.0.0.1:\(bench.server.port)")
         try await copy.waitUntilSynced(timeout: .seconds(300))
-        for number: Int in 0..<10 {
+        for number in 0..<10 {
             #expect(try await copy.get("k\(number)") == ["t": .string("\(number) " + text)])
         }
         client.close()

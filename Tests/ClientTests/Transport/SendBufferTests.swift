@@ -9,9 +9,9 @@ struct SendBufferTests {
     /// A socket that accepts a random part, and that insists, as OpenSSL does, on the very same bytes at the very same
     /// place after it accepted nothing.
     private struct PickySocket {
-        private(set) var taken: [UInt8] = []
-        private(set) var refusals: Int = 0
-        private(set) var moved: Int = 0
+        private(set) var taken = [UInt8]()
+        private(set) var refusals = 0
+        private(set) var moved = 0
         private var unaccepted: (place: UnsafeRawPointer?, bytes: [UInt8])?
         private var random: SeededRandom
 
@@ -25,7 +25,7 @@ struct SendBufferTests {
                 unaccepted = (bytes.baseAddress, Array(bytes))
                 return .nothing
             }
-            let count: Int = Int.random(in: 1...bytes.count, using: &random)
+            let count = Int.random(in: 1...bytes.count, using: &random)
             taken += bytes.prefix(count)
             return .bytes(count)
         }
@@ -33,12 +33,12 @@ struct SendBufferTests {
 
     @Test("every byte is sent once and in order, and refused bytes are offered again unmoved", arguments: 1...40)
     func property(seed: UInt64) {
-        var random: SeededRandom = .init(seed: seed)
-        var socket: PickySocket = .init(seed: seed &* 977)
-        var buffer: SendBuffer = .init()
-        var wanted: [UInt8] = []
-        for number: Int in 0..<200 {
-            let frame: [UInt8] = .init(
+        var random = SeededRandom(seed: seed)
+        var socket = PickySocket(seed: seed &* 977)
+        var buffer = SendBuffer()
+        var wanted = [UInt8]()
+        for number in 0..<200 {
+            let frame = [UInt8](
                 repeating: UInt8(truncatingIfNeeded: number), count: Int.random(in: 0...5_000, using: &random))
             buffer.append(frame)
             wanted += frame
@@ -53,7 +53,7 @@ struct SendBufferTests {
 
     @Test("a broken socket is reported at once, and an emptied buffer offers nothing")
     func broken() {
-        var buffer: SendBuffer = .init()
+        var buffer = SendBuffer()
         buffer.append([1, 2, 3])
         #expect(!buffer.flush { _ in .broken })
         buffer.clear()

@@ -11,14 +11,14 @@ final class SlowRelay: @unchecked Sendable {
     private struct State {
         /// Bytes that may still pass, client to server and back.
         var allowed: (up: Int, down: Int) = (0, 0)
-        var connections: Int = 0
-        var isOver: Bool = false
+        var connections = 0
+        var isOver = false
     }
 
     private final class Link {
         let client: Int32
         let server: Int32
-        var isOver: Bool = false
+        var isOver = false
         init(client: Int32, server: Int32) { (self.client, self.server) = (client, server) }
     }
 
@@ -27,7 +27,7 @@ final class SlowRelay: @unchecked Sendable {
     private let listener: Int32
     private let bell: (read: Int32, write: Int32)
     private let state: Mutex<State> = Mutex(State())
-    private var links: [Link] = []
+    private var links = [Link]()
     private var thread: OwnThread?
 
     /// Bytes that the kernel may buffer: data that is not allowed yet stays with its sender.
@@ -36,15 +36,15 @@ final class SlowRelay: @unchecked Sendable {
 
     init(to target: Int) throws {
         self.target = target
-        let listener: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         self.listener = listener
-        var size: Int32 = Self.bufferBytes
+        var size = Self.bufferBytes
         setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         // Segments as on a real network: loopback's of 64 KiB would be acknowledged in steps of half the window.
-        var segment: Int32 = Self.segmentBytes
+        var segment = Self.segmentBytes
         setsockopt(listener, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, socklen_t(MemoryLayout<Int32>.size))
-        var address: sockaddr_in = Self.address(0)
-        var length: socklen_t = .init(MemoryLayout<sockaddr_in>.size)
+        var address = Self.address(0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let status: Int32 = withUnsafeMutablePointer(to: &address) {
             (address: UnsafeMutablePointer<sockaddr_in>) in
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -101,16 +101,16 @@ final class SlowRelay: @unchecked Sendable {
                 pollfd(fd: listener, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: bell.read, events: Int16(POLLIN), revents: 0),
             ]
-            for link: Link in links {
+            for link in links {
                 watched.append(
                     pollfd(fd: allowed.up > 0 ? link.client : -1, events: Int16(POLLIN), revents: 0))
                 watched.append(
                     pollfd(fd: allowed.down > 0 ? link.server : -1, events: Int16(POLLIN), revents: 0))
             }
             guard poll(&watched, nfds_t(watched.count), -1) > 0 else { continue }
-            var byte: [UInt8] = .init(repeating: 0, count: 64)
+            var byte = [UInt8](repeating: 0, count: 64)
             if watched[1].revents != 0 { while read(bell.read, &byte, byte.count) > 0 {} }
-            for (place, link): (Int, Link) in links.enumerated() {
+            for (place, link) in links.enumerated() {
                 if watched[2 + 2 * place].revents != 0 {
                     pass(link, from: link.client, to: link.server, \.up)
                 }
@@ -118,25 +118,25 @@ final class SlowRelay: @unchecked Sendable {
                     pass(link, from: link.server, to: link.client, \.down)
                 }
             }
-            for link: Link in links where link.isOver { end(link) }
+            for link in links where link.isOver { end(link) }
             links.removeAll(where: \.isOver)
             if watched[0].revents != 0 { acceptLink() }
         }
-        for link: Link in links { end(link) }
+        for link in links { end(link) }
     }
 
     private func acceptLink() {
-        let client: Int32 = accept(listener, nil, nil)
+        let client = accept(listener, nil, nil)
         guard client >= 0 else { return }
-        let server: Int32 = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address: sockaddr_in = Self.address(UInt16(target))
-        let status: Int32 = withUnsafePointer(to: &address) { (address: UnsafePointer<sockaddr_in>) in
+        let server = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var address = Self.address(UInt16(target))
+        let status = withUnsafePointer(to: &address) { (address: UnsafePointer<sockaddr_in>) in
             address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 (plain: UnsafePointer<sockaddr>) in
                 connect(server, plain, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-        let link: Link = .init(client: client, server: server)
+        let link = Link(client: client, server: server)
         guard status == 0 else { return end(link) }
         links.append(link)
         state.withLock { $0.connections += 1 }
@@ -146,17 +146,17 @@ final class SlowRelay: @unchecked Sendable {
         _ link: Link, from source: Int32, to target: Int32,
         _ way: WritableKeyPath<(up: Int, down: Int), Int>
     ) {
-        let room: Int = state.withLock { min($0.allowed[keyPath: way], 64 << 10) }
+        let room = state.withLock { min($0.allowed[keyPath: way], 64 << 10) }
         guard room > 0, !link.isOver else { return }
-        var bytes: [UInt8] = .init(repeating: 0, count: room)
+        var bytes = [UInt8](repeating: 0, count: room)
         let count: Int = recv(source, &bytes, room, 0)
         guard count > 0 else {
             link.isOver = true
             return
         }
-        var sent: Int = 0
+        var sent = 0
         while sent < count {
-            let taken: Int = bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+            let taken = bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
                 send(target, bytes.baseAddress.map { $0 + sent }, count - sent, Int32(MSG_NOSIGNAL))
             }
             guard taken > 0 else {
@@ -180,7 +180,7 @@ final class SlowRelay: @unchecked Sendable {
     }
 
     private static func address(_ port: UInt16) -> sockaddr_in {
-        var address: sockaddr_in = .init()
+        var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian

@@ -13,21 +13,21 @@ import ThicketTestSupport
 struct SlowTransportTests {
     @Test("a first sync of minutes shows its progress and is never cut for lack of a heartbeat's answer")
     func firstSync() throws {
-        let server: TestServer = try TestServer(store: MemoryStore.forTests())
+        let server = try TestServer(store: MemoryStore.forTests())
         defer { server.abort() }
-        let writer: TestClient = try server.client("w")
-        let text: String = String(repeating: "0123456789", count: 10)
-        for number: Int in 0..<3_500 {
+        let writer = try server.client("w")
+        let text = String(repeating: "0123456789", count: 10)
+        for number in 0..<3_500 {
             try writer.send(
                 #"0:c:{"id":"k\#(number)","o":"M","ccid":"x\#(number)","v":{"t":{"o":"+","v":"\#(text)"}}}"#
             )
         }
         while try !writer.receive().contains(#""x3499""#) {}
 
-        let relay: SlowRelay = try .init(to: server.port)
+        let relay = try SlowRelay(to: server.port)
         defer { relay.stop() }
-        let client: SteppedClient = try .init(relay, seed: 1)
-        let bucket: BucketName = try BucketName("notes")
+        let client = try SteppedClient(relay, seed: 1)
+        let bucket = try BucketName("notes")
         try client.open(bucket)
         // A page of 1,000 objects is more than 100 KB: heartbeats fall due inside it many times over.
         try client.play(up: 4_000, down: 4_000) { $0.isSynced(bucket) }
@@ -47,16 +47,16 @@ struct SlowTransportTests {
 
     @Test("a large edit that takes minutes to send is not cut either")
     func largeEdit() throws {
-        let server: TestServer = try TestServer(store: MemoryStore.forTests())
+        let server = try TestServer(store: MemoryStore.forTests())
         defer { server.abort() }
-        let relay: SlowRelay = try .init(to: server.port)
+        let relay = try SlowRelay(to: server.port)
         defer { relay.stop() }
-        let client: SteppedClient = try .init(relay, seed: 2)
-        let bucket: BucketName = try BucketName("notes")
+        let client = try SteppedClient(relay, seed: 2)
+        let bucket = try BucketName("notes")
         try client.open(bucket)
         try client.play(up: 4_000, down: 4_000) { $0.isSynced(bucket) }
-        let text: String = String(repeating: "0123456789", count: 90_000)
-        let start: Int64 = client.clock
+        let text = String(repeating: "0123456789", count: 90_000)
+        let start = client.clock
         try client.set(bucket, "large", text)
         try client.play(up: 4_000, down: 4_000) { $0.isSynced(bucket) }
         #expect(client.hangUps == 0 && relay.connectionCount == 1)

@@ -11,11 +11,11 @@ final class SteppedClient {
     ///
     /// What the kernels on the path buffer (32 KiB) must be sent within the patience for an answer to a heartbeat.
     private static let tick: Int64 = 1_000
-    private static let turnsMax: Int = 20_000
+    private static let turnsMax = 20_000
 
     var machine: SyncMachine
-    private(set) var statuses: [SyncStatus] = []
-    private(set) var hangUps: Int = 0
+    private(set) var statuses = [SyncStatus]()
+    private(set) var hangUps = 0
     private(set) var clock: Int64 = 0
     private let transport: CurlWebSocketTransport
     private let relay: SlowRelay
@@ -27,7 +27,7 @@ final class SteppedClient {
         machine = try SyncMachine(
             options: SyncOptions(app: AppID("app"), token: "ann-token"), store: MemoryLocalStore(),
             random: SeededRandom(seed: seed))
-        var options: TransportOptions = .init()
+        var options = TransportOptions()
         options.certificateFile = certificates
         let scheme: String = certificates == nil ? "http" : "https"
         transport = CurlWebSocketTransport(
@@ -36,7 +36,7 @@ final class SteppedClient {
         guard pipe(&pipeEnds) == 0 else { throw TransportFailure("no pipe") }
     }
 
-    deinit { for end: Int32 in pipeEnds { Glibc.close(end) } }
+    deinit { for end in pipeEnds { Glibc.close(end) } }
 
     func open(_ bucket: BucketName) throws { perform(try machine.open(bucket, now: clock)) }
 
@@ -72,7 +72,7 @@ final class SteppedClient {
     }
 
     private func turn() throws {
-        for event: TransportEvent in transport.events(limit: 256) {
+        for event in transport.events(limit: 256) {
             switch event {
             case .opened: perform(machine.opened(now: clock))
             case .moved: perform(machine.moved(now: clock))
@@ -80,11 +80,11 @@ final class SteppedClient {
             case .closed(let closure): throw TransportFailure("the connection ended: \(closure.detail)")
             }
         }
-        if let due: Int64 = machine.deadline, due <= clock { perform(machine.tick(now: clock)) }
+        if let due = machine.deadline, due <= clock { perform(machine.tick(now: clock)) }
     }
 
     private func perform(_ actions: [SyncAction]) {
-        for action: SyncAction in actions {
+        for action in actions {
             switch action {
             case .connect: transport.connect()
             case .disconnect:

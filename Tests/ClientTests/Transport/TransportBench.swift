@@ -10,7 +10,7 @@ import ThicketTestServer
 /// A server in this process, and the parts between it and a client: proxies of another implementation, certificates.
 final class TransportBench {
     let server: TestServer
-    let folder: ThicketProcesses.TemporaryFolder = .init("transport")
+    let folder = ThicketProcesses.TemporaryFolder("transport")
 
     init() throws { server = try TestServer(store: MemoryStore.forTests()) }
 
@@ -18,17 +18,17 @@ final class TransportBench {
     func session(
         _ address: String, certificates: String? = nil, proxy: String? = nil
     ) async throws -> (session: Session, notes: Bucket) {
-        var options: SessionOptions = .init()
+        var options = SessionOptions()
         options.certificateFile = certificates
         options.proxy = proxy
-        let session: Session = try await Thicket.connect(
+        let session = try await Thicket.connect(
             server: address, app: "app", token: "ann-token", options: options)
         return (session, try await session.bucket("notes"))
     }
 
     /// The reason why a session cannot connect, as shown to a person.
     static func reason(_ session: Session) async throws -> String {
-        for await status: SyncStatus in await session.status {
+        for await status in await session.status {
             switch status {
             case .offline(.unreachable(let text)), .offline(.untrusted(let text)): return text
             case .connecting: continue
@@ -41,13 +41,13 @@ final class TransportBench {
     /// Writes an object through the session and reads it through a plain one.
     func roundTrip(_ session: Session, _ notes: Bucket) async throws {
         // Larger than one TLS record and than a socket accepts at once.
-        let long: String = String(repeating: "0123456789é", count: 60_000)
+        let long = String(repeating: "0123456789é", count: 60_000)
         try await notes.set("long", to: ["t": .string(long)])
         try await notes.waitUntilSynced(timeout: .seconds(300))
-        let (plain, copy): (Session, Bucket) = try await self.session("http://127.0.0.1:\(server.port)")
+        let (plain, copy) = try await self.session("http://127.0.0.1:\(server.port)")
         try await copy.waitUntilSynced(timeout: .seconds(300))
         #expect(try await copy.get("long")?["t"]?.stringValue?.utf8.elementsEqual(long.utf8) == true)
-        var events: AsyncStream<BucketEvent>.Iterator = await notes.changes.makeAsyncIterator()
+        var events = await notes.changes.makeAsyncIterator()
         try await copy.set("back", to: ["t": .string(long)])
         guard case .changed(let change)? = await events.next() else {
             throw TransportFailure("nothing came back")
@@ -59,16 +59,16 @@ final class TransportBench {
 
     // MARK: Proxies
 
-    private static let python: String = "/usr/bin/python3"
-    private static let script: String =
+    private static let python = "/usr/bin/python3"
+    private static let script =
         "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
         + "/InteropTests/proxies.py"
 
     /// A proxy and the port that it listens on.
     static func proxy(_ words: [String]) throws -> (process: ChildProcess, port: Int) {
-        let process: ChildProcess = try .init([python, script] + words)
-        let line: String = try process.firstLine()
-        guard let port: Int = Int(line) else { throw TransportFailure("'\(line)' is no port") }
+        let process = try ChildProcess([python, script] + words)
+        let line = try process.firstLine()
+        guard let port = Int(line) else { throw TransportFailure("'\(line)' is no port") }
         return (process, port)
     }
 
@@ -91,14 +91,14 @@ final class TransportBench {
     func secured(by authority: String, for subject: String) throws -> (
         process: ChildProcess, port: Int
     ) {
-        let files: TLSFiles = try certificate(by: authority, for: subject)
+        let files = try certificate(by: authority, for: subject)
         return try Self.proxy(["tls", files.certificate, files.key, String(server.port)])
     }
 
     /// A certificate for `subject` by that authority.
     /// - Parameter days: days of validity; below 0: expired.
     func certificate(by authority: String, for subject: String, days: Int = 2) throws -> TLSFiles {
-        let name: String = "\(subject.filter { $0.isLetter || $0.isNumber })\(days)"
+        let name = "\(subject.filter { $0.isLetter || $0.isNumber })\(days)"
         try openSSL([
             "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout",
             file("\(name).key"), "-out", file("\(name).csr"), "-subj", "/CN=thicket",
@@ -115,7 +115,7 @@ final class TransportBench {
 
     /// The pin of a certificate's key, as an operator computes it.
     func pin(_ files: TLSFiles) throws -> String {
-        let outcome: ChildProcess.Outcome = try ChildProcess.run([
+        let outcome = try ChildProcess.run([
             "/bin/sh", "-c",
             "openssl x509 -in '\(files.certificate)' -pubkey -noout | openssl pkey -pubin -outform der"
                 + " | openssl dgst -sha256 -binary | openssl base64",
@@ -126,7 +126,7 @@ final class TransportBench {
     private func file(_ name: String) -> String { folder.path + "/" + name }
 
     private func openSSL(_ words: [String]) throws {
-        let outcome: ChildProcess.Outcome = try ChildProcess.run(["/usr/bin/openssl"] + words)
+        let outcome = try ChildProcess.run(["/usr/bin/openssl"] + words)
         guard outcome.code == 0 else {
             throw TransportFailure("openssl \(words[0]): \(outcome.errors)")
         }

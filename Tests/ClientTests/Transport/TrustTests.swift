@@ -24,10 +24,10 @@ struct TrustTests {
     private static func refusals(
         _ address: String, _ options: SessionOptions
     ) async throws -> (status: OfflineReason, error: ClientError) {
-        let session: Session = try await Thicket.connect(
+        let session = try await Thicket.connect(
             server: address, app: "app", token: "ann-token", options: options)
         var reason: OfflineReason?
-        for await status: SyncStatus in await session.status {
+        for await status in await session.status {
             if case .offline(let found) = status {
                 reason = found
                 break
@@ -35,7 +35,7 @@ struct TrustTests {
             guard case .connecting = status else { throw TransportFailure("it is connected: \(status)") }
         }
         await session.close()
-        let http: HTTPClient = try HTTPClient(options: options.transportOptions)
+        let http = try HTTPClient(options: options.transportOptions)
         do throws(ClientError) {
             _ = try await http.request(address + "/health/live", timeoutSeconds: 20)
             throw ClientError(.limit, "it was answered")
@@ -48,7 +48,7 @@ struct TrustTests {
         _ address: String, _ options: SessionOptions, says advice: ServerTrust,
         at place: SourceLocation = #_sourceLocation
     ) async throws {
-        let (status, error): (OfflineReason, ClientError) = try await refusals(address, options)
+        let (status, error) = try await refusals(address, options)
         #expect(error.code == .untrusted, "\(error)", sourceLocation: place)
         #expect(error.detail.hasPrefix(advice.advice), "\(error)", sourceLocation: place)
         guard case .untrusted(let text) = status else {
@@ -60,25 +60,25 @@ struct TrustTests {
 
     @Test("a client syncs with the server's own TLS, by its authority and by its pin")
     func believed() async throws {
-        let bench: TransportBench = try .init()
-        var options: SessionOptions = .init()
+        let bench = try TransportBench()
+        var options = SessionOptions()
         options.certificateFile = try bench.authority("ours")
-        let files: TLSFiles = try bench.certificate(by: "ours", for: "IP:127.0.0.1")
+        let files = try bench.certificate(by: "ours", for: "IP:127.0.0.1")
         options.pinnedKeys = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=;" + (try bench.pin(files))
-        let server: TestServer = try Self.secure(files)
-        let address: String = "https://127.0.0.1:\(server.port)"
-        let session: Session = try await Thicket.connect(
+        let server = try Self.secure(files)
+        let address = "https://127.0.0.1:\(server.port)"
+        let session = try await Thicket.connect(
             server: address, app: "app", token: "ann-token", options: options)
-        let notes: Bucket = try await session.bucket("notes")
-        let long: String = String(repeating: "0123456789é", count: 20_000)
+        let notes = try await session.bucket("notes")
+        let long = String(repeating: "0123456789é", count: 20_000)
         try await notes.set("long", to: ["t": .string(long)])
         try await notes.waitUntilSynced(timeout: .seconds(120))
-        let other: Session = try await Thicket.connect(
+        let other = try await Thicket.connect(
             server: "wss://127.0.0.1:\(server.port)", app: "app", token: "ann-token", options: options)
-        let copy: Bucket = try await other.bucket("notes")
+        let copy = try await other.bucket("notes")
         try await copy.waitUntilSynced(timeout: .seconds(120))
         #expect(try await copy.get("long") == ["t": .string(long)])
-        let http: HTTPClient = try HTTPClient(options: options.transportOptions)
+        let http = try HTTPClient(options: options.transportOptions)
         #expect(try await http.request(address + "/health/live").status == 200)
         await session.close()
         await other.close()
@@ -88,28 +88,28 @@ struct TrustTests {
 
     @Test("each way in which a server may be another one has its own message, and nothing is sent to it")
     func refused() async throws {
-        let bench: TransportBench = try .init()
-        var options: SessionOptions = .init()
+        let bench = try TransportBench()
+        var options = SessionOptions()
         options.certificateFile = try bench.authority("ours")
         _ = try bench.authority("theirs")
         func serve(_ authority: String, _ subject: String, days: Int = 2) throws -> (TestServer, String) {
-            let server: TestServer = try Self.secure(try bench.certificate(by: authority, for: subject, days: days))
+            let server = try Self.secure(try bench.certificate(by: authority, for: subject, days: days))
             return (server, "https://127.0.0.1:\(server.port)")
         }
-        let (stranger, strange): (TestServer, String) = try serve("theirs", "IP:127.0.0.1")
+        let (stranger, strange) = try serve("theirs", "IP:127.0.0.1")
         try await Self.expect(strange, options, says: .unknownAuthority)
-        let (renamed, elsewhere): (TestServer, String) = try serve("ours", "DNS:other.example")
+        let (renamed, elsewhere) = try serve("ours", "DNS:other.example")
         try await Self.expect(elsewhere, options, says: .wrongHost)
-        let (expired, old): (TestServer, String) = try serve("ours", "IP:127.0.0.1", days: -1)
+        let (expired, old) = try serve("ours", "IP:127.0.0.1", days: -1)
         try await Self.expect(old, options, says: .expired)
-        let (good, fine): (TestServer, String) = try serve("ours", "IP:127.0.0.1")
-        var pinned: SessionOptions = options
+        let (good, fine) = try serve("ours", "IP:127.0.0.1")
+        var pinned = options
         pinned.pinnedKeys = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
         try await Self.expect(fine, pinned, says: .wrongPin)
-        var lost: SessionOptions = options
+        var lost = options
         lost.certificateFile = "/nowhere/ca.pem"
         try await Self.expect(fine, lost, says: .certificateFile)
-        for server: TestServer in [stranger, renamed, expired, good] {
+        for server in [stranger, renamed, expired, good] {
             #expect(server.metrics.net.receivedBytes.value == 0)
             server.stop()
         }
@@ -120,33 +120,33 @@ struct TrustTests {
 
     @Test("a server with nothing newer than TLS 1.1 is refused")
     func oldServer() async throws {
-        let bench: TransportBench = try .init()
-        var options: SessionOptions = .init()
+        let bench = try TransportBench()
+        var options = SessionOptions()
         options.certificateFile = try bench.authority("ours")
-        let files: TLSFiles = try bench.certificate(by: "ours", for: "IP:127.0.0.1")
-        let server: ChildProcess = try .init([
+        let files = try bench.certificate(by: "ours", for: "IP:127.0.0.1")
+        let server = try ChildProcess([
             "/usr/bin/openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", files.certificate, "-key", files.key,
             "-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0", "-no_dhe", "-www",
         ])
-        let port: Int = try #require(try server.firstLine().split(separator: ":").last.flatMap { Int($0) })
+        let port = try #require(try server.firstLine().split(separator: ":").last.flatMap { Int($0) })
         try await Self.expect("https://127.0.0.1:\(port)", options, says: .noCommonTLS)
         bench.server.abort()
     }
 
     @Test("a redirect is not followed, and nothing reaches its target")
     func redirects() async throws {
-        let bench: TransportBench = try .init()
-        var options: SessionOptions = .init()
+        let bench = try TransportBench()
+        var options = SessionOptions()
         options.certificateFile = try bench.authority("ours")
-        let files: TLSFiles = try bench.certificate(by: "ours", for: "IP:127.0.0.1")
-        let elsewhere: String = "http://127.0.0.1:\(bench.server.port)/health/live"
-        let loop: RedirectServer = try .init(files, to: elsewhere)
-        let address: String = "https://127.0.0.1:\(loop.port)"
-        let http: HTTPClient = try HTTPClient(options: options.transportOptions)
+        let files = try bench.certificate(by: "ours", for: "IP:127.0.0.1")
+        let elsewhere = "http://127.0.0.1:\(bench.server.port)/health/live"
+        let loop = try RedirectServer(files, to: elsewhere)
+        let address = "https://127.0.0.1:\(loop.port)"
+        let http = try HTTPClient(options: options.transportOptions)
         #expect(try await http.request(address + "/health/live").status == 302)
-        let session: Session = try await Thicket.connect(
+        let session = try await Thicket.connect(
             server: address, app: "app", token: "ann-token", options: options)
-        let reason: String = try await TransportBench.reason(session)
+        let reason = try await TransportBench.reason(session)
         #expect(reason.contains("redirects are not followed"), "\(reason)")
         await session.close()
         #expect(bench.server.metrics.net.receivedBytes.value == 0)
@@ -156,11 +156,11 @@ struct TrustTests {
 
     @Test("an invalid pin is refused before any connection")
     func badPins() async throws {
-        for pins: String in [
+        for pins in [
             "", "sha256//", "sha256//abc=", "AAAA", "sha1//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
             "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=;", "/etc/passwd",
         ] {
-            var options: SessionOptions = .init()
+            var options = SessionOptions()
             options.pinnedKeys = pins
             options.startsOnline = false
             await #expect(throws: ClientError.self, "\(pins)") {
@@ -188,14 +188,14 @@ private final class RedirectServer: Sendable {
     }
 
     init(_ files: TLSFiles, to target: String) throws {
-        let started: BlockingQueue<(Int, LoopHandle)?> = .init(bound: 1)
+        let started = BlockingQueue<(Int, LoopHandle)?>(bound: 1)
         thread = OwnThread("redirects", stackBytes: 1 << 20) {
             guard let loop: EventLoop = try? .init(), let context: TLSContext = try? .init(files) else {
                 started.add(nil)
                 return
             }
             loop.use(context)
-            guard let listener: Listener = try? loop.listen(host: "127.0.0.1", port: 0, isSecure: true) else {
+            guard let listener = try? loop.listen(host: "127.0.0.1", port: 0, isSecure: true) else {
                 started.add(nil)
                 return
             }

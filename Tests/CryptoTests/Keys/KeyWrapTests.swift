@@ -21,7 +21,7 @@ struct KeyWrapTests {
             .init(owner: "alice", app: "app", node: "n1", epoch: 3, recipient: "bob", recipientKey: "k1"),
         ]
         for other in others { expectFailure("\(other)") { _ = try other.open(wrap, with: receiver) } }
-        for byte: Int in wrap.indices where byte != 32 {
+        for byte in wrap.indices where byte != 32 {
             var flipped = wrap
             flipped[byte] ^= 1
             expectFailure("byte \(byte)") { _ = try place.open(flipped, with: receiver) }

@@ -73,7 +73,7 @@ struct MerkleTreeTests {
                 #expect(!isTaken(oldSize, old, new, proof + [.zero]))
                 #expect(proof.isEmpty || !isTaken(oldSize, old, new, proof.dropLast()))
                 #expect(!isTaken(0, MerkleTree.emptyRoot, new, proof) && !isTaken(0, MerkleTree.emptyRoot, new, []))
-                for place: Int in proof.indices {
+                for place in proof.indices {
                     var changed = proof
                     changed[place] = .of(changed[place].bytes)
                     #expect(!isTaken(oldSize, old, new, changed))

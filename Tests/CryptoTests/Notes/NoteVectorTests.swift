@@ -111,7 +111,7 @@ struct NoteSealTests {
     @Test("T5: every changed letter, every cut and an unknown suite is refused")
     func damage() throws {
         let stored: [UInt8] = Array(try Self.seal().seal(SecureBytes(copying: Array("x".utf8))).utf8)
-        for place: Int in stored.indices {
+        for place in stored.indices {
             var changed: [UInt8] = stored
             changed[place] = changed[place] == UInt8(ascii: "A") ? UInt8(ascii: "B") : UInt8(ascii: "A")
             expectFailure("letter \(place)") { _ = try Self.seal().open(changed) }

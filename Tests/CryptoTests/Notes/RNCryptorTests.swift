@@ -13,7 +13,7 @@ struct RNCryptorTests {
     private static func blocks(_ name: String) throws -> [[String: String]] {
         let text = String(decoding: try Vectors.bytes("rncryptor/\(name)"), as: UTF8.self)
         var blocks: [[String: String]] = [[:]]
-        for line: Substring in text.split(separator: "\n", omittingEmptySubsequences: false) {
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
             if line.isEmpty { blocks.append([:]) }
             guard !line.hasPrefix("#"), let colon = line.firstIndex(of: ":") else { continue }
             let value: Substring = line[line.index(after: colon)...]

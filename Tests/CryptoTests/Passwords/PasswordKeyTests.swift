@@ -81,7 +81,7 @@ struct PasswordKeyTests {
         for other in others {
             expectFailure("\(other)") { _ = try other.openAccessKey(sealed, under: vault) }
         }
-        for byte: Int in sealed.indices {
+        for byte in sealed.indices {
             var flipped = sealed
             flipped[byte] ^= 0x80
             expectFailure("byte \(byte)") { _ = try place.openAccessKey(flipped, under: vault) }

@@ -22,7 +22,7 @@ struct SecureBytesTests {
             let secrets = (0..<3_000).map { number in
                 SecureBytes(count: 1 + number % 200) { room in
                     #expect(room.allSatisfy { $0 == 0 })
-                    for place: Int in room.indices { room[place] = UInt8(truncatingIfNeeded: number &* 31 + place) }
+                    for place in room.indices { room[place] = UInt8(truncatingIfNeeded: number &* 31 + place) }
                 }
             }
             for (number, secret) in secrets.enumerated() {
@@ -73,7 +73,7 @@ struct SecureBytesTests {
     @Test("bytes that are taken over are gone from their source; parts and joins have the right bytes")
     func parts() {
         var bytes: [UInt8] = [1, 2, 3, 4, 5]
-        let secret: SecureBytes = .init(taking: &bytes)
+        let secret = SecureBytes(taking: &bytes)
         #expect(bytes.isEmpty)
         #expect(secret == SecureBytes(copying: [1, 2, 3, 4, 5]))
         #expect(secret.part(1..<3) == SecureBytes(copying: [2, 3]))

@@ -9,7 +9,7 @@ struct SecureMemoryTests {
     private func flags(at address: UInt) throws -> Set<Substring> {
         let text = try read("/proc/self/smaps")
         var isHere = false
-        for line: Substring in text.split(separator: "\n") {
+        for line in text.split(separator: "\n") {
             let range: [Substring] = line.prefix { $0 != " " }.split(separator: "-")
             if range.count == 2, let low = UInt(range[0], radix: 16), let high = UInt(range[1], radix: 16) {
                 isHere = (low..<high).contains(address)

@@ -4,7 +4,7 @@ import ThicketTestSupport
 
 @Suite("Pieces of a secret")
 struct SecretShareTests {
-    private static let secret: SecureBytes = .init(copying: (0..<32).map { UInt8($0 * 7) })
+    private static let secret = SecureBytes(copying: (0..<32).map { UInt8($0 * 7) })
 
     private static func bytes(_ share: SecretShare) -> [UInt8] { share.bytes.withUnsafeBytes { Array($0) } }
     private static func read(_ bytes: [UInt8]) throws(ShareFailure) -> SecretShare {

@@ -117,7 +117,7 @@ struct SockJSPublishedTests {
         try withSockJS {
             $0.limits.pendingBytesPerConnectionMax = 20
         } _: { (server: TestServer) throws in
-            let client: SockJSClient = .init(server, "closed-stream")
+            let client = SockJSClient(server, "closed-stream")
             #expect(try client.poll().body == "o\n")
             for _ in 0..<6 { _ = try client.send("[\"h:1\"]") }
             for last: (method: String, path: String, frame: String) in [

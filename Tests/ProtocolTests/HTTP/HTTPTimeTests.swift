@@ -12,6 +12,6 @@ struct HTTPTimeTests {
             (4_107_542_400, "Mon, 01 Mar 2100 00:00:00 GMT"), (253_402_300_799, "Fri, 31 Dec 9999 23:59:59 GMT"),
             (.max, "Fri, 31 Dec 9999 23:59:59 GMT"), (-1, "Thu, 01 Jan 1970 00:00:00 GMT"),
         ]
-        for (seconds, text): (Int64, String) in cases { #expect(HTTPTime.text(unixSeconds: seconds) == text) }
+        for (seconds, text) in cases { #expect(HTTPTime.text(unixSeconds: seconds) == text) }
     }
 }

@@ -18,7 +18,7 @@ private struct Markers {
 @Suite("Text carried over many changes by the reference's rule")
 struct CarriedTextTests {
     private static func string(_ scalars: [Unicode.Scalar]) -> String {
-        var result: String = ""
+        var result = ""
         result.unicodeScalars.append(contentsOf: scalars)
         return result
     }

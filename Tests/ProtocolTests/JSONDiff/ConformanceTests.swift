@@ -141,9 +141,9 @@ struct ConformanceTests {
                 if let nested = result[key] { expectNothingMissing(mine, theirs, nested, name) }
             case (.text(let mine), .text(let theirs)?):
                 var counts = [UInt16: Int]()
-                for unit: UInt16 in result[key]?.stringValue?.utf16.map({ $0 }) ?? [] { counts[unit, default: 0] += 1 }
+                for unit in result[key]?.stringValue?.utf16.map({ $0 }) ?? [] { counts[unit, default: 0] += 1 }
                 for case .insert(let units) in mine.operations + theirs.operations {
-                    for unit: UInt16 in units { counts[unit, default: 0] -= 1 }
+                    for unit in units { counts[unit, default: 0] -= 1 }
                 }
                 #expect(counts.values.allSatisfy { $0 >= 0 }, name)
             default: break

@@ -92,7 +92,7 @@ private struct Model {
 
     mutating func settle() throws {
         for _ in 0..<1_000 where !isQuiet {
-            for client: Int in clients.indices {
+            for client in clients.indices {
                 send(client)
                 try receive(client)
                 while clients[client].version < log.count { try deliver(client) }

@@ -140,7 +140,7 @@ struct CodecPartsTests {
     func noise() {
         let seed = UInt64.random(in: .min ... .max)
         print("seed \(seed)")
-        var random: SeededRandom = .init(seed: seed)
+        var random = SeededRandom(seed: seed)
         for _ in 0..<3_000 {
             let codec = EchoCodec()
             for _ in 0..<Int.random(in: 1...6, using: &random) {

@@ -7,10 +7,10 @@ import ThicketCrypto
 
 @Suite("The folder of outgoing mail")
 final class MailSpoolTests {
-    private let folder: String = "/tmp/thicket-mail-\(getpid())-\(RandomBytes.hex(6))"
+    private let folder = "/tmp/thicket-mail-\(getpid())-\(RandomBytes.hex(6))"
 
     deinit {
-        for name: String in names { remove(folder + "/" + name) }
+        for name in names { remove(folder + "/" + name) }
         remove(folder)
     }
 
@@ -29,12 +29,12 @@ final class MailSpoolTests {
 
     @Test("each message is one complete file with mode 0600 and CRLF line ends")
     func message() throws {
-        let spool: MailSpool = .init(folder: folder, from: "thicket@example.com")
+        let spool = MailSpool(folder: folder, from: "thicket@example.com")
         try spool.put(try Self.mail("Your code", "1\n2\n"), now: 1_795_324_861.5)
         let name: String = try #require(names.first)
         #expect(names.count == 1)
         #expect(name.hasPrefix("1795324861500-") && name.hasSuffix(".eml"))
-        var info: stat = .init()
+        var info = stat()
         #expect(stat(folder + "/" + name, &info) == 0)
         #expect(info.st_mode & 0o777 == 0o600)
         #expect(stat(folder, &info) == 0 && info.st_mode & 0o777 == 0o700)
@@ -48,7 +48,7 @@ final class MailSpoolTests {
 
     @Test("a rehearsed message leaves no file")
     func rehearsal() throws {
-        let spool: MailSpool = .init(folder: folder, from: "thicket@example.com")
+        let spool = MailSpool(folder: folder, from: "thicket@example.com")
         try spool.rehearse(try Self.mail("Your code", "1\n"), now: 1)
         #expect(names.isEmpty)
     }
@@ -59,7 +59,7 @@ final class MailSpoolTests {
 
     @Test("an unwritable folder is a DirectoryError, and no file is left")
     func unwritable() throws {
-        let spool: MailSpool = .init(folder: folder + "/none/outbox", from: "t@x")
+        let spool = MailSpool(folder: folder + "/none/outbox", from: "t@x")
         #expect(throws: DirectoryError.self) { try spool.put(try Self.mail("s", "t"), now: 0) }
         #expect(names.isEmpty)
     }

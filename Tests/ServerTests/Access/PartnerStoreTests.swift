@@ -10,7 +10,7 @@ import ThicketProtocol
 /// The partners' file, shared with an operator's command in another process (here: another connection).
 @Suite("Partner directory")
 final class PartnerStoreTests {
-    private let folder: String = "/tmp/thicket-partners-\(getpid())-\(RandomBytes.hex(6))"
+    private let folder = "/tmp/thicket-partners-\(getpid())-\(RandomBytes.hex(6))"
     private var path: String { folder + "/thicket.db" }
     private let key: ServerKey
     private let admin: PartnerAdmin
@@ -49,7 +49,7 @@ final class PartnerStoreTests {
             (FileText.readBytes(path, bytesMax: 1 << 24) ?? [])
             + (FileText.readBytes(path + "-wal", bytesMax: 1 << 26) ?? [])
         #expect(bytes.count > 4_096)
-        let text: String = .init(decoding: bytes, as: Unicode.ASCII.self)
+        let text = String(decoding: bytes, as: Unicode.ASCII.self)
         #expect(!text.contains(made.authKey))
         #expect(!text.contains(made.apiKey))
         #expect(text.contains("77"))
@@ -93,7 +93,7 @@ final class PartnerStoreTests {
 
     @Test("invalid, duplicate and unknown partners are refused with the reason, and nothing is stored")
     func refusals() throws {
-        let good: String = String(repeating: "k", count: 64)
+        let good = String(repeating: "k", count: 64)
         try admin.add(id: "12", apiKey: "0123-abcd", authKey: good, now: 1)
         #expect(refusal { try admin.add(id: "12", apiKey: "other-key", authKey: good, now: 1) } == .partnerTaken("12"))
         #expect(refusal { try admin.add(id: "13", apiKey: "0123-abcd", authKey: good, now: 1) } == .apiKeyTaken)
@@ -164,7 +164,7 @@ final class PartnerStoreTests {
     @Test("an app leads to its partner; an app without a partner and an unknown app lead to none")
     func apps() throws {
         let made = try admin.create(id: nil, now: 1)
-        let apps: StoreAdmin = try .init(path: path)
+        let apps = try StoreAdmin(path: path)
         _ = try apps.createApp(try AppID("Mine"), partner: made.id, now: 1)
         _ = try apps.createApp(try AppID("free"), now: 1)
         #expect(try store.partner(ofApp: AppID("mine").text)?.id == made.id)
@@ -174,7 +174,7 @@ final class PartnerStoreTests {
 
     @Test("the key file has mode 0600 and is reused; a group-readable or short key file is refused")
     func keyFile() throws {
-        var info: stat = .init()
+        var info = stat()
         #expect(stat(folder + "/server.key", &info) == 0)
         #expect(info.st_mode & 0o777 == 0o600)
         let sealed: [UInt8] = key.seal([1, 2, 3], of: "a")
@@ -192,7 +192,7 @@ final class PartnerStoreTests {
     func form() throws {
         let sealed: [UInt8] = try #require(
             Hex.decode("000102030405060708090a0bf4ff4f4aad3136520c6283936d53bd93485e0f"))
-        let key: ServerKey = .init(Array(0..<32))
+        let key = ServerKey(Array(0..<32))
         #expect(key.open(sealed, of: "a") == [1, 2, 3])
         for count: Int in [0, 11, 12, 27, 28, 30] { #expect(key.open(Array(sealed.prefix(count)), of: "a") == nil) }
     }
@@ -200,8 +200,8 @@ final class PartnerStoreTests {
     @Test("with another key file no partner is admitted and no secret is readable")
     func otherKey() throws {
         let made = try admin.create(id: nil, now: 1)
-        let other: ServerKey = .init(RandomBytes.make(32))
-        let stranger: PartnerStore = try .init(path: path, key: other)
+        let other = ServerKey(RandomBytes.make(32))
+        let stranger = try PartnerStore(path: path, key: other)
         #expect(try stranger.partner(apiKey: made.apiKey) == nil)
         #expect(try PartnerAdmin(path: path, key: other).list().map(\.apiKey) == [nil])
     }

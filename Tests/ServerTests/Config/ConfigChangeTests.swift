@@ -7,14 +7,14 @@ import ThicketProtocol
 struct ConfigChangeTests {
     @Test("a changed setting is reported with both values; one that needs a restart is kept and reported apart")
     func split() {
-        let running: ServerConfig = .init()
+        let running = ServerConfig()
         var fresh: ServerConfig = running
         fresh.limits.documentBytesMax = 2 << 20
         fresh.idleTimeout = .seconds(90)
         fresh.logLevel = .debug
         fresh.readerThreads = 7
         fresh.data = "elsewhere"
-        let change: ConfigChange = .init(from: running, to: fresh)
+        let change = ConfigChange(from: running, to: fresh)
         #expect(
             change.applied == [
                 .init(name: "log-level", before: "info", after: "debug"),
@@ -25,7 +25,7 @@ struct ConfigChangeTests {
         #expect(change.config.readerThreads == 0 && change.config.data == running.data)
         #expect(change.config.limits.documentBytesMax == 2 << 20 && change.config.idleTimeout == .seconds(90))
         // The same file again applies nothing and lists the same waiting settings.
-        let again: ConfigChange = .init(from: change.config, to: fresh)
+        let again = ConfigChange(from: change.config, to: fresh)
         #expect(again.applied.isEmpty && again.waiting == change.waiting && again.config == change.config)
     }
 
@@ -34,10 +34,10 @@ struct ConfigChangeTests {
         arguments: ServerSettings.all.map(\.name))
     func everySetting(name: String) throws {
         let setting: Setting = try #require(ServerSettings.all.first { $0.name.utf8.elementsEqual(name.utf8) })
-        let running: ServerConfig = .init()
+        let running = ServerConfig()
         var fresh: ServerConfig = running
         try setting.write(other(than: setting), &fresh)
-        let change: ConfigChange = .init(from: running, to: fresh)
+        let change = ConfigChange(from: running, to: fresh)
         let waits: Bool = ServerSettings.fixed.contains(name)
         #expect(change.applied.map(\.name) == (waits ? [] : [name]))
         #expect(change.waiting.map(\.name) == (waits ? [name] : []))
@@ -62,10 +62,10 @@ struct ConfigChangeTests {
 
     @Test("new rate limits apply to existing connections, raised or lowered")
     func rates() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.changesPerSecond = 1
         limits.changesBurst = 1
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let peer: Peer = harness.client("c")
         peer.send(edit("a", "x1", to: "1"), edit("b", "x2", to: "2"))
         #expect(peer.take().count == 2 && harness.paused == [peer.id])

@@ -154,7 +154,7 @@ struct ConfigLoaderTests {
     func table() throws {
         let names: [String] = ServerSettings.all.map(\.name)
         #expect(Set(names).count == names.count)
-        for setting: Setting in ServerSettings.all {
+        for setting in ServerSettings.all {
             #expect(setting.name.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x2D }, "\(setting.name)")
             #expect(setting.summary.hasSuffix("."), "\(setting.name)")
             let loaded: LoadedConfig = try load(flags: [(setting.name, setting.defaultText)])

@@ -7,7 +7,7 @@ import ThicketTestSupport
 @Suite("Order of mail deliveries")
 struct MailCourierTests {
     private func courier(_ names: String...) -> MailCourier {
-        var courier: MailCourier = .init()
+        var courier = MailCourier()
         courier.found(names)
         return courier
     }
@@ -71,8 +71,8 @@ struct MailCourierTests {
     func property() {
         let seed: UInt64 = getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? 31
         print("mail courier: THICKET_SEED=\(seed)")
-        var random: SeededRandom = .init(seed: seed)
-        var courier: MailCourier = .init()
+        var random = SeededRandom(seed: seed)
+        var courier = MailCourier()
         var folder: Set<String> = []
         var (taken, aside): (Set<String>, Set<String>) = ([], [])
         var now: Double = 0

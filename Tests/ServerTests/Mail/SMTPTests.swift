@@ -52,10 +52,10 @@ struct TestCertificate {
     "SMTP delivery", .blocking,
     .enabled(if: access(SystemPython.path, X_OK) == 0, "no python3"))
 struct SMTPTests {
-    private let folder: TemporaryFolder = .init("smtp")
+    private let folder = TemporaryFolder("smtp")
 
     private func config(_ url: String, _ change: (inout ServerConfig) -> Void = { _ in }) -> ServerConfig {
-        var config: ServerConfig = .init()
+        var config = ServerConfig()
         (config.smtpURL, config.mailFrom, config.smtpStartTLS) = (url, "thicket@example.com", false)
         change(&config)
         return config
@@ -84,14 +84,14 @@ struct SMTPTests {
     @Test(
         "an accepted message arrives unchanged, dots included; refused, deferred and interrupted are told apart")
     func plain() throws {
-        let server: MailServer = try .init()
+        let server = try MailServer()
         let sender: SMTPSender = try sender(config("smtp://127.0.0.1:\(server.port)"))
         let results: [(String, MailCourier.Result)] = [
             ("ann@example.com", .taken), ("refuse@example.com", .refused), ("later@example.com", .deferred),
             ("later@example.com", .taken), ("bad@example.com", .refused), ("drop@example.com", .unreachable),
             ("drop@example.com", .taken), ("bob@example.com", .taken),
         ]
-        for (to, expected): (String, MailCourier.Result) in results {
+        for (to, expected) in results {
             let (address, bytes): (MailAddress, [UInt8]) = try message(to)
             let outcome: SMTPSender.Outcome = sender.send(bytes, to: address)
             #expect(outcome.result == expected, "\(to): \(outcome.reason)")
@@ -105,8 +105,8 @@ struct SMTPTests {
 
     @Test("with required STARTTLS and a known authority, credentials go over TLS only; otherwise nothing is sent")
     func startTLS() throws {
-        let made: TestCertificate = try .init(folder.path)
-        let server: MailServer = try .init(["--starttls", "--login", "thicket:a b:c"] + made.words)
+        let made = try TestCertificate(folder.path)
+        let server = try MailServer(["--starttls", "--login", "thicket:a b:c"] + made.words)
         let login: String = try login("thicket\na b:c\n")
         let (to, bytes): (MailAddress, [UInt8]) = try message("ann@example.com")
         let good: ServerConfig = config("smtp://localhost:\(server.port)") {
@@ -133,14 +133,14 @@ struct SMTPTests {
         "with STARTTLS required, a server without it gets no message; a server with implicit TLS is reached")
     func transport() throws {
         let (to, bytes): (MailAddress, [UInt8]) = try message("ann@example.com")
-        let plain: MailServer = try .init()
+        let plain = try MailServer()
         let refused: SMTPSender.Outcome = try sender(
             config("smtp://127.0.0.1:\(plain.port)") { $0.smtpStartTLS = true }
         ).send(bytes, to: to)
         #expect(refused.result == .unreachable && refused.reason.contains("STARTTLS"), "\(refused.reason)")
         #expect(try plain.taken().isEmpty)
-        let made: TestCertificate = try .init(folder.path)
-        let implicit: MailServer = try .init(["--smtps"] + made.words)
+        let made = try TestCertificate(folder.path)
+        let implicit = try MailServer(["--smtps"] + made.words)
         let sent: SMTPSender.Outcome = try sender(
             config("smtps://localhost:\(implicit.port)") { $0.smtpCA = made.certificate }
         ).send(bytes, to: to)
@@ -167,7 +167,7 @@ struct SMTPTests {
 
     @Test("a login needs TLS and a two-line file for its owner only; the sender is a plain address")
     func badLogin() throws {
-        let url: String = "smtp://localhost:25"
+        let url = "smtp://localhost:25"
         let problem: (ServerConfig) throws -> String = { config in
             let found: SMTPSettings.Problem = try #require(throws: SMTPSettings.Problem.self) {
                 _ = try SMTPSettings(config)
@@ -208,14 +208,14 @@ struct SMTPTests {
 
     @Test("accepted messages leave the folder, refused ones are set aside, and deferred ones wait for their time")
     func thread() throws {
-        let server: MailServer = try .init()
+        let server = try MailServer()
         let spool: MailSpool = spool()
         for (place, name): (Int, String) in ["drop", "ann", "refuse", "later", "bob"].enumerated() {
             try put(spool, "\(name)@example.com", at: Double(place + 1))
         }
-        let clock: SteppedClock = .init()
-        let metrics: Metrics = .init()
-        let mail: ServerMail = .init(
+        let clock = SteppedClock()
+        let metrics = Metrics()
+        let mail = ServerMail(
             try #require(try SMTPSettings(config("smtp://127.0.0.1:\(server.port)"))), spool: spool, metrics: metrics,
             log: .silent, now: { clock.now })
         defer { mail.finish() }
@@ -237,13 +237,13 @@ struct SMTPTests {
 
     @Test("a stalled mail server does not delay the shutdown: the message stays for the next start")
     func stalled() throws {
-        let server: MailServer = try .init()
+        let server = try MailServer()
         let spool: MailSpool = spool()
         try put(spool, "stall@example.com")
         try FileWriter.write("x", to: folder.path + "/outbox/.partial")
-        let metrics: Metrics = .init()
+        let metrics = Metrics()
         let settings: SMTPSettings = try #require(try SMTPSettings(config("smtp://127.0.0.1:\(server.port)")))
-        let mail: ServerMail = .init(settings, spool: spool, metrics: metrics, log: .silent, now: { 2_000 })
+        let mail = ServerMail(settings, spool: spool, metrics: metrics, log: .silent, now: { 2_000 })
         try waitFor("the message") { metrics.mailsWaiting.value == 1 }
         let before: Int64 = SystemClock.monotonic()
         mail.finish()
@@ -254,16 +254,16 @@ struct SMTPTests {
 
     @Test("a file that the spool did not write is set aside and not sent")
     func foreign() throws {
-        let server: MailServer = try .init()
+        let server = try MailServer()
         let spool: MailSpool = spool()
         try put(spool, "ann@example.com", at: 9)
         for (name, text): (String, String) in [
             ("1-a.eml", "To: ann@example.com, eve@example.com\r\n\r\n"), ("2-b.eml", "no head"),
             ("3-c.eml", "Subject: s\r\n\r\nTo: eve@example.com\r\n"), ("4-d.eml", "To: <eve@example.com>\r\n\r\n"),
         ] { try FileWriter.write(text, to: folder.path + "/outbox/" + name) }
-        let metrics: Metrics = .init()
+        let metrics = Metrics()
         let settings: SMTPSettings = try #require(try SMTPSettings(config("smtp://127.0.0.1:\(server.port)")))
-        let mail: ServerMail = .init(settings, spool: spool, metrics: metrics, log: .silent, now: { 10_000 })
+        let mail = ServerMail(settings, spool: spool, metrics: metrics, log: .silent, now: { 10_000 })
         defer { mail.finish() }
         try waitFor("an empty folder") { try spool.names().isEmpty }
         #expect(metrics.mailDeliveries.value(.unreadable) == 4)
@@ -273,7 +273,7 @@ struct SMTPTests {
 
 /// A clock that moves when the test says so.
 private final class SteppedClock: Sendable {
-    private let milliseconds: Atomic<Int64> = .init(10_000)
+    private let milliseconds = Atomic<Int64>(10_000)
     var now: Int64 { milliseconds.load(ordering: .relaxed) }
     func step(_ count: Int64) { milliseconds.wrappingAdd(count, ordering: .relaxed) }
 }

@@ -10,7 +10,7 @@ import ThicketTestSupport
 
 /// Programs of the system's own Python, started beside the test.
 enum SystemPython {
-    static let path: String = "/usr/bin/python3"
+    static let path = "/usr/bin/python3"
 
     /// Whether a module can be imported. Debian names the packages `python3-websockets` and `python3-wsproto`.
     static func has(_ module: String) -> Bool { (try? run(["-c", "import \(module)"]))?.code == 0 }
@@ -28,10 +28,10 @@ enum SystemPython {
 @Suite("The server with two third-party client libraries", .blocking)
 struct InteropTests {
     private func drive(_ script: String) throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.messageBytesMax = 1 << 20
         settings.acceptsBinary = true
-        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
+        let server = try LoopThread(settings: settings) { EchoDelegate($0) }
         let outcome: ChildProcess.Outcome = try SystemPython.run([SystemPython.script(script), String(server.port)])
         #expect(outcome.code == 0, "\(outcome)")
         try server.stop()

@@ -8,7 +8,7 @@ import ThicketTestSupport
 @Suite("WebSocket conformance, a server on loopback", .serialized)
 struct LiveConformanceTests {
     private func serve() throws -> LoopThread {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.messageBytesMax = WebSocketCase.messageBytesMax
         settings.acceptsBinary = true
         return try LoopThread(settings: settings) { EchoDelegate($0) }
@@ -16,10 +16,10 @@ struct LiveConformanceTests {
 
     /// Sends the client's bytes and collects the answers until the connection ends.
     private func play(_ pieces: [[UInt8]], closes: Bool, port: Int) throws -> [TestPeer.Answer] {
-        let peer: TestPeer = try .init(port: port)
+        let peer = try TestPeer(port: port)
         try peer.upgrade()
         // The server may have stopped reading: that a piece cannot be sent is not a fault of the case.
-        for piece: [UInt8] in pieces { try? peer.send(piece) }
+        for piece in pieces { try? peer.send(piece) }
         if closes { try? peer.send(RawClose.normal) }
         var answers: [TestPeer.Answer] = []
         while true {
@@ -33,7 +33,7 @@ struct LiveConformanceTests {
     func asGiven() throws {
         let server: LoopThread = try serve()
         let port: Int = try server.port
-        for each: WebSocketCase in WebSocketCase.all {
+        for each in WebSocketCase.all {
             var expected: [TestPeer.Answer] = each.answers.map(TestPeer.Answer.init)
             let isClosed: Bool = expected.last?.isClose ?? false
             if !isClosed { expected.append(.close(1000)) }
@@ -48,7 +48,7 @@ struct LiveConformanceTests {
     func failFast() throws {
         let server: LoopThread = try serve()
         let port: Int = try server.port
-        for each: WebSocketCase in WebSocketCase.all {
+        for each in WebSocketCase.all {
             guard let enough: Int = each.faultVisibleAfter else { continue }
             let answers: [TestPeer.Answer] = try play([Array(each.bytes[..<enough])], closes: false, port: port)
             #expect(answers == each.answers.map(TestPeer.Answer.init), "\(each)")

@@ -8,17 +8,17 @@ import ThicketTestSupport
 /// An event loop that is turned by hand on the thread of the test.
 final class LoopByHand {
     let loop: EventLoop
-    let told: Told = .init()
+    let told = Told()
     let path: String
     /// Peers that stay although the test does not use them.
     var kept: [TestPeer] = []
     /// Nil until a peer connects over TCP: ports are reused, and clients of other tests may still connect to this one.
     private var port: Int?
-    private let folder: TemporaryFolder = .init()
+    private let folder = TemporaryFolder()
 
     /// - Parameter part: nanoseconds of a turn that a tenant has; 1: one connection.
     init(part: Int64 = 1, change: (inout NetSettings) -> Void = { _ in }) throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         (settings.turnNanosecondsPerTenant, settings.acceptNanosecondsPerTurn) = (part, .max / 4)
         // Only tenants that the test throttles are throttled.
         settings.percentPerTenant = 100
@@ -56,7 +56,7 @@ final class LoopByHand {
     }
 
     private func listening() throws -> Int {
-        if let port: Int { return port }
+        if let port { return port }
         let found: Int = try loop.listen(host: "127.0.0.1", port: 0).port
         port = found
         return found

@@ -32,7 +32,7 @@ struct LoopEndsTests {
     }
 
     private func runOut(_ connections: [Connection]) {
-        for connection: Connection in connections { loop.deadlines[Int(connection.id.slot)] = loop.now - 1 }
+        for connection in connections { loop.deadlines[Int(connection.id.slot)] = loop.now - 1 }
         loop.nextSweep = 0
     }
 
@@ -130,7 +130,7 @@ struct LoopEndsTests {
         let ended: LoopTenant = others[0].1.tenant
         #expect(ended.id == user)
         (ended.account, ended.throttledUntil, speaker.tenant.throttledUntil) = (.init(), .min, .min)
-        for (_, connection): (TestPeer, Connection) in others {
+        for (_, connection) in others {
             hand.loop.deadlines[Int(connection.id.slot)] = hand.loop.now - 1
         }
         try first.send(Told.frame("somebody wants the loop"))
@@ -148,7 +148,7 @@ struct LoopEndsTests {
         let idle: [(TestPeer, Connection)] = [try hand.open(user: 7), try hand.join()]
         loop.recentTenants = .init()
         loop.unauthenticatedWantedAt = .min / 2
-        for (_, connection): (TestPeer, Connection) in idle { loop.deadlines[Int(connection.id.slot)] = loop.now - 1 }
+        for (_, connection) in idle { loop.deadlines[Int(connection.id.slot)] = loop.now - 1 }
         loop.sweepNow()
         #expect(idle[0].1.phase == .closing && idle[1].1.phase == .dead)
         #expect(!loop.isWanted(beside: speaker.tenant, at: loop.now))
@@ -162,14 +162,14 @@ struct LoopEndsTests {
     /// WebSockets that the delegate has paused: the loop reads nothing from them.
     private func paused(_ count: Int) throws -> [(TestPeer, Connection)] {
         let all: [(TestPeer, Connection)] = try (0..<count).map { _ in try hand.open(user: 7) }
-        for (_, connection): (TestPeer, Connection) in all { loop.pauseReading(connection.id) }
+        for (_, connection) in all { loop.pauseReading(connection.id) }
         return all
     }
 
     @Test("of five connections whose peers disconnected each turn drops one, each of them once")
     func broken() throws {
         let all: [(TestPeer, Connection)] = try paused(5)
-        for (peer, _): (TestPeer, Connection) in all { peer.reset() }
+        for (peer, _) in all { peer.reset() }
         for turn: Int in 1...5 {
             hand.turn()
             #expect(dead(all) == turn)
@@ -186,7 +186,7 @@ struct LoopEndsTests {
     func heardAgain() throws {
         let all: [(TestPeer, Connection)] = try paused(3)
         let (peer, last): (TestPeer, Connection) = all[2]
-        for (peer, _): (TestPeer, Connection) in all {
+        for (peer, _) in all {
             try peer.send(Told.frame("last words"))
             peer.reset()
         }
@@ -202,7 +202,7 @@ struct LoopEndsTests {
     @Test("a broken connection that is dropped for another reason ends once")
     func droppedOtherwise() throws {
         let all: [(TestPeer, Connection)] = try paused(3)
-        for (peer, _): (TestPeer, Connection) in all { peer.reset() }
+        for (peer, _) in all { peer.reset() }
         hand.turn()
         let last: Connection = try #require(all.last { $0.1.isBroken }).1
         loop.drop(last, .slowReader)
@@ -216,7 +216,7 @@ struct LoopEndsTests {
         let gone: [(TestPeer, Connection)] = try paused(4)
         let late: [(TestPeer, Connection)] = try unauthenticated(4)
         runOut(late.map(\.1))
-        for (peer, _): (TestPeer, Connection) in gone { peer.reset() }
+        for (peer, _) in gone { peer.reset() }
         for turn: Int in 1...4 {
             hand.turn()
             #expect(dead(gone) == turn && dead(late) == turn)
@@ -226,7 +226,7 @@ struct LoopEndsTests {
     @Test("a loop that stops neither waits for connections that are to be ended nor ends one twice")
     func stops() throws {
         let all: [(TestPeer, Connection)] = try paused(4)
-        for (peer, _): (TestPeer, Connection) in all { peer.reset() }
+        for (peer, _) in all { peer.reset() }
         hand.turn()
         #expect(!loop.broken.isEmpty)
         loop.stop(within: .zero)

@@ -81,7 +81,7 @@ struct LoopGoneTests {
         [true, false])
     func answersFindNobody(end: End, overTCP: Bool) throws {
         for part: Int64 in [1, Int64.max / 4] {
-            let hand: LoopByHand = try .init(part: part)
+            let hand = try LoopByHand(part: part)
             let loop: EventLoop = hand.loop
             hand.told.onMessage = { [unowned loop] id in loop.send(id, text: Array("answer".utf8)) }
             let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7, overTCP: overTCP)
@@ -101,14 +101,14 @@ struct LoopGoneTests {
     }
 
     private static func unread(_ connection: Connection) -> Int {
-        var room: [UInt8] = .init(repeating: 0, count: 1 << 20)
+        var room = [UInt8](repeating: 0, count: 1 << 20)
         return thicket_peek(connection.id.slot, &room, room.count)
     }
 
     @Test("a message in progress stays intact when its answer cannot be written, and messages after it are handled")
     func atHand() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
-        let long: String = .init(repeating: "x", count: 30_000)
+        let long = String(repeating: "x", count: 30_000)
         hand.told.onMessage = { [unowned loop = hand.loop] id in
             loop.send(id, text: Array("answer".utf8))
             loop.lookup(id).map { loop.flush($0) }
@@ -194,9 +194,9 @@ struct LoopGoneTests {
 
     @Test("a server on its own thread delivers messages sent before a reset, although it cannot write its answers")
     func overTheNet() throws {
-        let diary: Diary = .init()
+        let diary = Diary()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
         try server.onLoop { $0.unauthenticated.throttledUntil = .max }

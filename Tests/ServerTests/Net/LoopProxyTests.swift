@@ -27,7 +27,7 @@ struct LoopProxyTests {
     private func serve(
         _ trusted: String, prefaces: Bool = false, isSecure: Bool = false, milliseconds: Int = 10_000
     ) throws -> LoopThread {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.trustedProxies = try TrustedProxies.parse(trusted).get()
         settings.acceptsPrefaces = prefaces
         settings.requestTimeout = .milliseconds(milliseconds)
@@ -49,15 +49,15 @@ struct LoopProxyTests {
     )
     func forwarded() throws {
         let server: LoopThread = try serve("127.0.0.0/8, 10.0.0.0/8")
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         let table: [([String], String)] = [
             (["203.0.113.5"], "203.0.113.5"), (["1.1.1.1, 203.0.113.6, 10.0.0.9"], "203.0.113.6"), ([], "127.0.0.1"),
             (["2001:db8::7"], "2001:db8::7"), (["nonsense"], "127.0.0.1"),
             (["203.0.113.8", "127.0.0.1"], "203.0.113.8"),
         ]
         try peer.send(table.map { get($0.0) }.joined())
-        for (_, client): ([String], String) in table { #expect(try body(peer) == client) }
-        let socket: TestPeer = try .init(port: server.port)
+        for (_, client) in table { #expect(try body(peer) == client) }
+        let socket = try TestPeer(port: server.port)
         try socket.send(
             WebSocketHandshake.request(
                 host: "x", target: "/ws", nonce: Array(0..<16), fields: [.init("x-forwarded-for", "203.0.113.9")]))
@@ -70,13 +70,13 @@ struct LoopProxyTests {
     func unauthenticated() throws {
         for (trusted, prefaces): (String, Bool) in [("none", false), ("10.0.0.0/8", false), ("10.0.0.0/8", true)] {
             let server: LoopThread = try serve(trusted, prefaces: prefaces)
-            let peer: TestPeer = try .init(port: server.port)
+            let peer = try TestPeer(port: server.port)
             try peer.send(get(["203.0.113.5"]))
             #expect(try body(peer) == "127.0.0.1")
             for preface: String in [
                 "PROXY TCP4 203.0.113.5 10.0.0.1 1 2\r\n", "\r\n\r\n\0\r\nQUIT\n\u{21}\u{11}\0\u{0C}",
             ] {
-                let liar: TestPeer = try .init(port: server.port)
+                let liar = try TestPeer(port: server.port)
                 try liar.send(preface + get())
                 #expect(try body(liar) == "400")
             }
@@ -99,9 +99,9 @@ struct LoopProxyTests {
             (signature + [0x20, 0, 0, 0], "127.0.0.1"),
             (Array("PROXY UNKNOWN\r\n".utf8), "127.0.0.1"),
         ]
-        for (bytes, client): ([UInt8], String) in table {
+        for (bytes, client) in table {
             for cut: Int in [bytes.count, 1, 7] {
-                let peer: TestPeer = try .init(port: server.port, isPlain: true)
+                let peer = try TestPeer(port: server.port, isPlain: true)
                 try peer.send(Array(bytes[..<cut]))
                 if cut < bytes.count { try peer.send(Array(bytes[cut...])) }
                 if isSecure { try peer.shakeHands() }
@@ -120,14 +120,14 @@ struct LoopProxyTests {
     func missing() throws {
         let server: LoopThread = try serve("127.0.0.1", prefaces: true)
         for text: String in [get(), "PROXY TCP4 nonsense\r\n" + get(), "PROXY " + String(repeating: "x", count: 200)] {
-            let peer: TestPeer = try .init(port: server.port)
+            let peer = try TestPeer(port: server.port)
             try peer.send(text)
             #expect(try body(peer) == "400")
         }
         #expect(server.metrics.net.proxyPrefaces.value(.refused) == 3)
         try server.stop()
         let hasty: LoopThread = try serve("127.0.0.1", prefaces: true, milliseconds: 100)
-        let half: TestPeer = try .init(port: hasty.port)
+        let half = try TestPeer(port: hasty.port)
         try? half.send("PROXY TCP4")
         #expect(try half.readToEnd().isEmpty)
         try hasty.stop()
@@ -136,7 +136,7 @@ struct LoopProxyTests {
     @Test("of two chained proxies the preface names the second, whose X-Forwarded-For then counts")
     func chained() throws {
         let server: LoopThread = try serve("127.0.0.1, 10.0.0.0/8", prefaces: true)
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.send("PROXY TCP4 10.0.0.5 10.0.0.1 1 2\r\n" + get(["6.6.6.6, 203.0.113.5"]))
         #expect(try body(peer) == "203.0.113.5")
         try server.stop()

@@ -25,9 +25,9 @@ import ThicketProtocol
     }
 
     private func stage() throws -> (LoopThread, TestPeer, ConnectionID) {
-        let diary: Diary = .init()
+        let diary = Diary()
         let server: LoopThread = try .init { _ in Listening(diary) }
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.upgrade()
         try peer.sendFrame(.text, [0x61])
         waitFor { diary.received.value == 1 ? true : nil }
@@ -56,7 +56,7 @@ import ThicketProtocol
             }
         }
         #expect(try isAlone())
-        let other: TestPeer = try .init(port: server.port)
+        let other = try TestPeer(port: server.port)
         try other.upgrade()
         #expect(try !isAlone())
         other.reset()
@@ -88,7 +88,7 @@ import ThicketProtocol
     @Test("epoll does not watch connections that wait for their user's throttle to end, and each gets what it was sent")
     func restingReceiver() throws {
         let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
-        let isAside: Box<Bool> = .init()
+        let isAside = Box<Bool>()
         try server.handle.post { loop in
             guard let connection: Connection = loop.lookup(id) else { return }
             loop.sort(connection)

@@ -14,13 +14,13 @@ struct LoopRowEndsTests {
     init() throws { hand = try LoopByHand() }
 
     private var loop: EventLoop { hand.loop }
-    private static let get: String = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
+    private static let get = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
 
     /// WebSockets of user 7, each of which has sent one message: the first was delivered, the others wait in this
     /// order.
     private func waiting(_ count: Int) throws -> [(TestPeer, Connection)] {
         let all: [(TestPeer, Connection)] = try (0..<count).map { _ in try hand.open(user: 7) }
-        for (peer, _): (TestPeer, Connection) in all { try peer.send(Told.frame("first")) }
+        for (peer, _) in all { try peer.send(Told.frame("first")) }
         hand.turn()
         #expect(all.map { $0.1.isQueued } == [false] + Array(repeating: true, count: count - 1))
         return all
@@ -50,7 +50,7 @@ struct LoopRowEndsTests {
 
     @Test("messages that were already read are handled although their peer has gone", arguments: [1, Int64.max / 4])
     func readBefore(part: Int64) throws {
-        let hand: LoopByHand = try .init(part: part)
+        let hand = try LoopByHand(part: part)
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
         let texts: [String] = (0..<200).map { "message \($0)" }
         try peer.send(texts.flatMap { Told.frame($0) })
@@ -76,7 +76,7 @@ struct LoopRowEndsTests {
     @Test("an unauthenticated connection with a waiting request is dropped unread, at once, when its peer goes")
     func goneStranger() throws {
         let all: [(TestPeer, Connection)] = try (0..<4).map { _ in try hand.join() }
-        for (peer, _): (TestPeer, Connection) in all { try peer.send(Self.get) }
+        for (peer, _) in all { try peer.send(Self.get) }
         hand.turn()
         hand.throttle(loop.unauthenticated)
         all[3].0.reset()
@@ -105,7 +105,7 @@ struct LoopRowEndsTests {
 
     @Test("a ready queue does not hold a connection that it handed out")
     func nothingHeld() throws {
-        let row: ReadyQueue = .init()
+        let row = ReadyQueue()
         let (_, model): (TestPeer, Connection) = try hand.join()
         func make() -> Connection {
             .init(id: model.id, listener: model.listener, tenant: loop.unauthenticated, settings: loop.settings)
@@ -154,7 +154,7 @@ struct LoopRowEndsTests {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 0)
         let others: [(TestPeer, Connection)] = try unauthenticated(8)
         hand.told.users[connection.id] = 7
-        for (other, _): (TestPeer, Connection) in others { try other.send("GET /hello HTTP/1.1\r\n") }
+        for (other, _) in others { try other.send("GET /hello HTTP/1.1\r\n") }
         try peer.send(Told.frame("change"))
         hand.turn()
         #expect(messages(connection) == ["change"])
@@ -166,7 +166,7 @@ struct LoopRowEndsTests {
     func moves() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 0)
         let others: [(TestPeer, Connection)] = try unauthenticated(8)
-        for (other, _): (TestPeer, Connection) in others { try other.send("GET /hello HTTP/1.1\r\n") }
+        for (other, _) in others { try other.send("GET /hello HTTP/1.1\r\n") }
         try peer.send(Told.frame("change"))
         hand.turn()
         #expect(connection.isQueued && connection.tenant === loop.unauthenticated)
@@ -188,13 +188,13 @@ struct LoopRowEndsTests {
     /// wait, and longer than they may.
     private func overdue(_ before: String, _ text: String) throws -> [(TestPeer, Connection)] {
         let all: [(TestPeer, Connection)] = try unauthenticated(5)
-        for (peer, _): (TestPeer, Connection) in all where !before.isEmpty { try peer.send(before) }
+        for (peer, _) in all where !before.isEmpty { try peer.send(before) }
         hand.turn(5)
         hand.throttle(loop.unauthenticated)
-        for (peer, _): (TestPeer, Connection) in all { try peer.send(text) }
+        for (peer, _) in all { try peer.send(text) }
         hand.turn()
         #expect(all.allSatisfy { $0.1.isQueued })
-        for (_, connection): (TestPeer, Connection) in all { runOut(connection) }
+        for (_, connection) in all { runOut(connection) }
         loop.sweepNow()
         #expect(all.allSatisfy { $0.1.isQueued && $0.1.phase == .http })
         hand.wake(loop.unauthenticated)
@@ -212,14 +212,14 @@ struct LoopRowEndsTests {
             #expect(all.count { $0.1.isQueued } == 5 - turn)
         }
         hand.turn(5)
-        for (peer, _): (TestPeer, Connection) in all { #expect(try peer.readResponse().status == 408) }
+        for (peer, _) in all { #expect(try peer.readResponse().status == 408) }
     }
 
     @Test("a request that came in time, but waited too long, is answered")
     func waitedTooLong() throws {
         let all: [(TestPeer, Connection)] = try overdue("", Self.get)
         hand.turn(10)
-        for (peer, _): (TestPeer, Connection) in all { #expect(try peer.readResponse().status == 200) }
+        for (peer, _) in all { #expect(try peer.readResponse().status == 200) }
     }
 
     @Test("a connection with unread data in the kernel is not given up at its deadline; one without is")
@@ -245,12 +245,12 @@ struct LoopRowEndsTests {
     @Test("a connection is not given up for the time that it waited: its request is read first")
     func inTime() throws {
         let all: [(TestPeer, Connection)] = try unauthenticated(6)
-        for (peer, _): (TestPeer, Connection) in all { try peer.send(Self.get) }
+        for (peer, _) in all { try peer.send(Self.get) }
         hand.turn()
         loop.now += 11_000_000_000
         loop.sweepNow()
         hand.turn(6)
         #expect(all.allSatisfy { hand.told.paths[$0.1.id] == ["/hello"] })
-        for (peer, _): (TestPeer, Connection) in all { #expect(try peer.readResponse().status == 200) }
+        for (peer, _) in all { #expect(try peer.readResponse().status == 200) }
     }
 }

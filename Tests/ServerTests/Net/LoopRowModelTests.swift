@@ -14,15 +14,15 @@ import ThicketTestSupport
 struct LoopRowModelTests {
     @Test("turn by turn, progress, order, ends and answers are those of the model", arguments: 0..<40)
     func model(seed: Int) throws {
-        let world: World = try .init(seed: UInt64(seed) &* 7_919)
+        let world = try World(seed: UInt64(seed) &* 7_919)
         for _: Int in 0..<400 { try world.step() }
         try world.finish()
     }
 
     @Test("a ready queue is a FIFO queue that connections may leave before their turn", arguments: 0..<20)
     func row(seed: Int) throws {
-        var random: SeededRandom = .init(seed: UInt64(seed))
-        let hand: LoopByHand = try .init()
+        var random = SeededRandom(seed: UInt64(seed))
+        let hand = try LoopByHand()
         let (peer, model): (TestPeer, Connection) = try hand.join()
         let (row, other): (ReadyQueue, ReadyQueue) = (.init(), .init())
         let all: [Connection] = (0..<50).map { number in
@@ -32,7 +32,7 @@ struct LoopRowModelTests {
                 settings: hand.loop.settings)
         }
         var expected: [Connection] = []
-        var most: Int = 0
+        var most = 0
         for _: Int in 0..<5_000 {
             let connection: Connection = all[Int(random.next() % 50)]
             switch random.next() % 8 {
@@ -66,12 +66,12 @@ private final class World {
         /// 0: unauthenticated, and sends requests. The others have WebSockets.
         let user: TenantID
         var said: [String] = []
-        var heard: Int = 0
+        var heard = 0
         /// Number of finished turns when it sent something that is not read yet.
         var readySince: Int?
         /// Number of finished turns when its peer went, or when it was read after that.
         var goneSince: Int?
-        var wasGivenUp: Bool = false
+        var wasGivenUp = false
         init(_ peer: TestPeer, _ connection: Connection, user: TenantID) {
             (self.peer, self.connection, self.user) = (peer, connection, user)
         }
@@ -87,7 +87,7 @@ private final class World {
     private var throttled: Set<TenantID> = []
     /// By user: the connection with output that has not left, and for how many turns of the user.
     private var answers: [TenantID: (member: Member, turns: Int)] = [:]
-    private var turns: Int = 0
+    private var turns = 0
     private var loop: EventLoop { hand.loop }
 
     init(seed: UInt64) throws {
@@ -133,7 +133,7 @@ private final class World {
         guard member.undelivered < (member.user == 0 ? 3 : 24) else { return }
         var bytes: [UInt8] = []
         for _: Int in 0..<(member.user == 0 ? 1 : 1 + pick(3)) {
-            let word: String = "/\(member.said.count)"
+            let word = "/\(member.said.count)"
             member.said.append(word)
             bytes += member.user == 0 ? Array("GET \(word) HTTP/1.1\r\nHost: x\r\n\r\n".utf8) : Told.frame(word)
         }
@@ -192,7 +192,7 @@ private final class World {
     private func checkSilence() {
         for user in (0..<4).map({ TenantID($0) }) { throttle(user) }
         for _: Int in 0..<3 { turn() }
-        for member: Member in members where member.wasGivenUp && member.isHere { return }
+        for member in members where member.wasGivenUp && member.isHere { return }
         #expect(loop.poller.wait(milliseconds: 0) == 0)
         #expect(loop.due.isEmpty && loop.resuming.isEmpty)
     }
@@ -216,8 +216,8 @@ private final class World {
             let hadEnds: Bool = here.contains { $0.user == user && !$0.isHere }
             checkServed(served, ofGroup, isTenantThrottled: throttled.contains(user), hadEnds: hadEnds)
         }
-        for member: Member in members { checkEnd(member) }
-        for user: TenantID in Array(answers.keys) where !throttled.contains(user) { checkAnswer(user) }
+        for member in members { checkEnd(member) }
+        for user in Array(answers.keys) where !throttled.contains(user) { checkAnswer(user) }
     }
 
     /// It is written, however many connections wait to be read. One connection a turn is written to; connections that
@@ -234,7 +234,7 @@ private final class World {
         #expect(served.count <= 1)
         // To find that a connection has ended is a turn's work too.
         #expect(waited.isEmpty || !served.isEmpty || hadEnds, "connections wait, and none was served")
-        for member: Member in served {
+        for member in served {
             let since: Int = member.readySince ?? .max
             #expect(waited.allSatisfy { !$0.isHere || ($0.readySince ?? .max) >= since }, "first come, first served")
             #expect(words(member) == member.said)
@@ -266,8 +266,8 @@ private final class World {
         for user in (0..<4).map({ TenantID($0) }) { wake(user) }
         for _: Int in 0..<(2 * members.count) { turn() }
         #expect(members.allSatisfy { !$0.isHere || $0.readySince == nil })
-        for member: Member in members where member.user != 0 { #expect(words(member) == member.said) }
-        for member: Member in members where member.isHere && member.goneSince == nil { member.peer.reset() }
+        for member in members where member.user != 0 { #expect(words(member) == member.said) }
+        for member in members where member.isHere && member.goneSince == nil { member.peer.reset() }
         hand.turns { loop.connectionCount == 0 }
         // The queues reach the connections that have left.
         hand.turn(2)

@@ -17,7 +17,7 @@ struct LoopRowStormTests {
         "every message of every peer is read in order, no connection stays queued, and the loop sleeps",
         arguments: 0..<18)
     func storm(seed: Int) throws {
-        let storm: Storm = try .init(seed: UInt64(seed), part: [1, 30_000, Int64.max / 4][seed % 3])
+        let storm = try Storm(seed: UInt64(seed), part: [1, 30_000, Int64.max / 4][seed % 3])
         for _: Int in 0..<500 { try storm.step() }
         try storm.settle()
         storm.checkHeard()
@@ -27,18 +27,18 @@ struct LoopRowStormTests {
 
     @Test("peers that share time for one connection a turn get all their answers, in order")
     func crowd() throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.turnNanosecondsPerTenant = 1
-        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
+        let server = try LoopThread(settings: settings) { EchoDelegate($0) }
         let peers: [TestPeer] = try (0..<6).map { _ in
-            let peer: TestPeer = try .init(port: server.port)
+            let peer = try TestPeer(port: server.port)
             try peer.upgrade()
             return peer
         }
         let texts: [[UInt8]] = (0..<40).map { Array("\($0) \(String(repeating: "x", count: $0 * 971 % 3_000))".utf8) }
-        for text: [UInt8] in texts { for peer: TestPeer in peers { try peer.sendFrame(.text, text) } }
-        for peer: TestPeer in peers {
-            for text: [UInt8] in texts { #expect(try peer.readAnswer() == .text(text)) }
+        for text in texts { for peer in peers { try peer.sendFrame(.text, text) } }
+        for peer in peers {
+            for text in texts { #expect(try peer.readAnswer() == .text(text)) }
         }
         try server.stop()
     }
@@ -66,8 +66,8 @@ private final class Storm {
         var said: [String] = []
         /// The bytes that its last word lacks, and that word.
         var half: (bytes: [UInt8], word: String)?
-        var isPaused: Bool = false
-        var hasWaited: Bool = false
+        var isPaused = false
+        var hasWaited = false
         var fate: Fate = .stays
         init(_ number: Int, _ id: ConnectionID, _ peer: TestPeer, isSocket: Bool, isOverTCP: Bool) {
             (self.number, self.id, self.peer, self.isSocket, self.isOverTCP) = (number, id, peer, isSocket, isOverTCP)
@@ -167,7 +167,7 @@ private final class Storm {
     private func join() throws {
         let isOverTCP: Bool = pick(2) == 0
         let (peer, connection): (TestPeer, Connection) = try hand.join(overTCP: isOverTCP)
-        let member: Member = .init(
+        let member = Member(
             members.count, connection.id, peer, isSocket: pick(3) > 0, isOverTCP: isOverTCP)
         members.append(member)
         if member.isSocket { try say(member, "/ws", Told.upgrade("/ws"), mayBreak: true) }
@@ -191,11 +191,11 @@ private final class Storm {
     }
 
     private func next(_ member: Member) -> (String, [UInt8]) {
-        let number: String = "\(member.number)-\(member.said.count)"
+        let number = "\(member.number)-\(member.said.count)"
         if member.isSocket { return (number, Told.frame(number)) }
         let kind: String = ["/hello", "/hello", "/mine", "/later", "/waits"][pick(5)]
         if kind == "/waits" { member.hasWaited = true }
-        let path: String = "\(kind)/\(number)"
+        let path = "\(kind)/\(number)"
         return (path, Array("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n".utf8))
     }
 
@@ -206,7 +206,7 @@ private final class Storm {
     }
 
     private func finish(_ member: Member) throws {
-        guard let half: (bytes: [UInt8], word: String) = member.half else { return }
+        guard let half = member.half else { return }
         member.half = nil
         try member.peer?.send(half.bytes)
         member.said.append(half.word)
@@ -228,9 +228,9 @@ private final class Storm {
 
     /// Turns until all is read and done; each turn handles something.
     func settle() throws {
-        for member: Member in members where member.fate == .stays { try finish(member) }
-        for member: Member in members where member.isPaused { resume(member) }
-        var turns: Int = 0
+        for member in members where member.fate == .stays { try finish(member) }
+        for member in members where member.isPaused { resume(member) }
+        var turns = 0
         let turnsMax: Int = 50 + 4 * members.count + members.reduce(0) { $0 + $1.said.count }
         // The kernel may still have some of what was sent over TCP.
         waitFor { () -> Bool? in
@@ -246,7 +246,7 @@ private final class Storm {
     /// Wakes all tenants and answers every request.
     /// - Returns: whether the loop has something to do.
     private func serve() -> Bool {
-        for tenant: LoopTenant in tenants { hand.wake(tenant) }
+        for tenant in tenants { hand.wake(tenant) }
         while !awaited.isEmpty { respond() }
         return !hand.isQuiet
     }
@@ -265,7 +265,7 @@ private final class Storm {
     }
 
     func checkHeard() {
-        for member: Member in members {
+        for member in members {
             let (said, heard): ([String], [String]) = (member.said, words(member))
             if member.fate == .isCut {
                 #expect(said.starts(with: heard), "\(member.number)")
@@ -287,7 +287,7 @@ private final class Storm {
         #expect(loop.connectionCount == here.count)
         #expect(loop.pendingTotal == 0 && tenants.allSatisfy { $0.pending == 0 })
         #expect(loop.gatheredTotal == here.reduce(0) { $0 + $1.gathered })
-        for tenant: LoopTenant in tenants {
+        for tenant in tenants {
             #expect(tenant.members == here.count { $0.tenant === tenant })
             #expect(tenant.gathered == here.reduce(0) { $0 + ($1.tenant === tenant ? $1.gathered : 0) })
         }
@@ -295,7 +295,7 @@ private final class Storm {
 
     /// All peers disconnect.
     func leave() {
-        for member: Member in members where member.fate != .ends { member.peer?.reset() }
+        for member in members where member.fate != .ends { member.peer?.reset() }
         hand.turns { loop.connectionCount == 0 }
         #expect(hand.connections.isEmpty && tenants.allSatisfy { $0.members == 0 })
         #expect(loop.gatheredTotal == 0 && loop.pendingTotal == 0 && loop.metrics.connections.value == 0)

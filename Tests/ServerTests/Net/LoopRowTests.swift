@@ -9,12 +9,12 @@ import ThicketTestSupport
 /// tenant has time for one connection a turn.
 @Suite("Connections wait for their tenant's part of a turn")
 struct LoopRowTests {
-    private let folder: TemporaryFolder = .init()
+    private let folder = TemporaryFolder()
     private let loop: EventLoop
     private let peers: [TestPeer]
 
     init() throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         (settings.turnNanosecondsPerTenant, settings.acceptNanosecondsPerTurn) = (1, .max / 4)
         loop = try EventLoop(settings: settings)
         let path: String = folder.path + "/socket"
@@ -28,7 +28,7 @@ struct LoopRowTests {
     private var connections: [Connection] { loop.connections.compactMap { $0 } }
     private var begun: [Connection] { connections.filter { $0.exchange?.requests.isInsideRequest == true } }
 
-    private func beginAll() throws { for peer: TestPeer in peers { try peer.send(Array("GET / HTTP/1.1\r\n".utf8)) } }
+    private func beginAll() throws { for peer in peers { try peer.send(Array("GET / HTTP/1.1\r\n".utf8)) } }
 
     @Test("each connection is examined once and then waits: epoll does not report it again until its turn")
     func lookedAtOnce() throws {
@@ -72,13 +72,13 @@ struct LoopRowTests {
     @Test("new input is handled after connections that wait, and these are handled in the order of their arrival")
     func laterBehind() throws {
         let (first, second): (ArraySlice<TestPeer>, ArraySlice<TestPeer>) = (peers[..<4], peers[4...])
-        for peer: TestPeer in first { try peer.send(Array("GET / HTTP/1.1\r\n".utf8)) }
+        for peer in first { try peer.send(Array("GET / HTTP/1.1\r\n".utf8)) }
         loop.turn()
         let early: [ConnectionID] = connections.filter(\.isQueued).map(\.id)
         #expect(early.count == first.count - 1)
-        for peer: TestPeer in second { try peer.send(Array("GET / HTTP/1.1\r\n".utf8)) }
+        for peer in second { try peer.send(Array("GET / HTTP/1.1\r\n".utf8)) }
         for _: Int in 1..<first.count { loop.turn() }
-        let done: Set<ConnectionID> = .init(begun.map(\.id))
+        let done = Set<ConnectionID>(begun.map(\.id))
         #expect(done.count == first.count)
         #expect(done.isSuperset(of: early))
     }
@@ -122,7 +122,7 @@ struct LoopRowTests {
         try beginAll()
         loop.turn()
         let waiting: [Connection] = connections.filter(\.isQueued)
-        for connection: Connection in waiting.dropLast() { loop.drop(connection, .vanished) }
+        for connection in waiting.dropLast() { loop.drop(connection, .vanished) }
         loop.turn()
         #expect(begun.count == 2)
         #expect(loop.unauthenticated.row.isEmpty)
@@ -131,11 +131,11 @@ struct LoopRowTests {
 
     @Test("a ready queue keeps few places of ended connections, 64 at most, and its order")
     func bounded() throws {
-        let row: ReadyQueue = .init()
+        let row = ReadyQueue()
         let living: [Connection] = Array(connections.prefix(3))
-        for connection: Connection in living { row.append(connection) }
+        for connection in living { row.append(connection) }
         for number: Int in 0..<10_000 {
-            let ended: Connection = .init(
+            let ended = Connection(
                 id: ConnectionID(slot: Int32(number), serial: 1), listener: living[0].listener,
                 tenant: loop.unauthenticated, settings: loop.settings)
             row.append(ended)

@@ -36,11 +36,11 @@ private final class StreamDelegate: LoopDelegate {
 
 @Suite("Responses without an end", .serialized)
 struct LoopStreamTests {
-    private static let end: String = " HTTP/1.1\r\nHost: x\r\n\r\n"
+    private static let end = " HTTP/1.1\r\nHost: x\r\n\r\n"
 
     private static func serve(_ settings: NetSettings = .init()) throws -> (LoopThread, Diary) {
-        let diary: Diary = .init()
-        let server: LoopThread = try .init(settings: settings) { StreamDelegate($0, diary) }
+        let diary = Diary()
+        let server = try LoopThread(settings: settings) { StreamDelegate($0, diary) }
         return (server, diary)
     }
 
@@ -53,7 +53,7 @@ struct LoopStreamTests {
     @Test("chunks leave as they are written, and the connection handles the next request after the last chunk")
     func chunks() throws {
         let (server, diary): (LoopThread, Diary) = try Self.serve()
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.send("GET /stream\(Self.end)GET /\(Self.end)")
         let answer = try peer.readResponse()
         #expect(answer.status == 200 && answer.fields["transfer-encoding"] == "chunked")
@@ -81,7 +81,7 @@ struct LoopStreamTests {
     @Test("for HTTP/1.0 the end of the connection is the end of the body")
     func oldVersion() throws {
         let (server, diary): (LoopThread, Diary) = try Self.serve()
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.send("GET /stream HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
         let id: ConnectionID = Self.opened(diary)
         _ = try server.onLoop { (loop: EventLoop) in
@@ -100,7 +100,7 @@ struct LoopStreamTests {
         for path: String in ["/stream", "/hold"] {
             for isReset: Bool in [false, true] {
                 let count: Int = diary.opened.count
-                let peer: TestPeer = try .init(port: server.port)
+                let peer = try TestPeer(port: server.port)
                 try peer.send("GET \(path)\(Self.end)")
                 waitFor { diary.opened.count > count ? true : nil }
                 let id: ConnectionID = Self.opened(diary)
@@ -109,7 +109,7 @@ struct LoopStreamTests {
             }
         }
         #expect(diary.lines.count == 4)
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.send("GET /later\(Self.end)")
         waitFor { diary.opened.count > 4 ? true : nil }
         let id: ConnectionID = Self.opened(diary)
@@ -123,7 +123,7 @@ struct LoopStreamTests {
     @Test("a held request is answered like any other, and its connection continues")
     func held() throws {
         let (server, diary): (LoopThread, Diary) = try Self.serve()
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         for _ in 0..<2 {
             let count: Int = diary.opened.count
             try peer.send("GET /hold\(Self.end)")
@@ -138,10 +138,10 @@ struct LoopStreamTests {
 
     @Test("a stream whose peer reads nothing is dropped at the bound, and its memory is freed")
     func slowReader() throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.pendingBytesMax = 200_000
         let (server, diary): (LoopThread, Diary) = try Self.serve(settings)
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.send("GET /stream\(Self.end)")
         let id: ConnectionID = Self.opened(diary)
         for _ in 0..<2_000 where diary.lines.isEmpty {
@@ -155,10 +155,10 @@ struct LoopStreamTests {
 
     @Test("a stream without writes ends with the idle timeout")
     func idle() throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.idleTimeout = .milliseconds(50)
         let (server, diary): (LoopThread, Diary) = try Self.serve(settings)
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.send("GET /stream\(Self.end)")
         let id: ConnectionID = Self.opened(diary)
         waitFor { diary.lines == ["abandoned \(id)"] ? true : nil }

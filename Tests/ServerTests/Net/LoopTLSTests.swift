@@ -16,7 +16,7 @@ struct LoopTLSTests {
         try SecureEdge.$isOn.withValue(true) { try LoopThread(settings: settings) { EchoDelegate($0) } }
     }
 
-    private static let get: String = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
+    private static let get = "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n"
 
     @Test("a client of another protocol gets a plain 400 that names https, is counted, and gets no handshake")
     func plain() throws {
@@ -26,8 +26,8 @@ struct LoopTLSTests {
             "\0",
             "SSH-2.0-x\r\n",
         ]
-        for text: String in texts {
-            let peer: TestPeer = try .init(port: server.port, isPlain: true)
+        for text in texts {
+            let peer = try TestPeer(port: server.port, isPlain: true)
             try peer.send(text)
             let answer: String = try peer.readToEnd()
             #expect(answer.hasPrefix("HTTP/1.1 400 ") && answer.contains("https://"), "\(text)")
@@ -40,11 +40,11 @@ struct LoopTLSTests {
     @Test("bytes that begin as TLS and are not valid end their own connection only")
     func garbage() throws {
         let server: LoopThread = try serve()
-        let witness: TestPeer = try .init(port: server.port)
+        let witness = try TestPeer(port: server.port)
         try witness.upgrade()
-        var random: SeededRandom = .init(seed: 29)
+        var random = SeededRandom(seed: 29)
         for round: Int in 0..<200 {
-            let peer: TestPeer = try .init(port: server.port, isPlain: true)
+            let peer = try TestPeer(port: server.port, isPlain: true)
             // Often a record with a valid head, so that the fault is met further inside.
             let body: [UInt8] = (0..<Int(random.next() % 300)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
             let head: [UInt8] = [0x16, 3, UInt8(random.next() % 5), UInt8(body.count >> 8), UInt8(body.count & 0xFF)]
@@ -64,9 +64,9 @@ struct LoopTLSTests {
     @Test("invalid records on a connection that was fine end that connection only")
     func garbageLater() throws {
         let server: LoopThread = try serve()
-        let witness: TestPeer = try .init(port: server.port)
+        let witness = try TestPeer(port: server.port)
         for bytes: [UInt8] in [[UInt8](repeating: 0x17, count: 400), Array(Self.get.utf8), [0x17, 3, 3, 0xFF, 0xFF]] {
-            let peer: TestPeer = try .init(port: server.port)
+            let peer = try TestPeer(port: server.port)
             try peer.send(Self.get)
             #expect(try peer.readResponse().status == 200)
             _ = thicket_send_blocking(peer.socket, bytes, bytes.count)
@@ -79,15 +79,15 @@ struct LoopTLSTests {
 
     @Test("a handshake that is not finished in time is given up, and single bytes do not extend the time")
     func slowHandshake() throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.requestTimeout = .milliseconds(80)
         let server: LoopThread = try serve(settings)
-        let peer: TestPeer = try .init(port: server.port, isPlain: true)
+        let peer = try TestPeer(port: server.port, isPlain: true)
         try peer.send([0x16, 3, 1, 1, 0])
         waitFor { (try? peer.send([0])) == nil || server.metrics.net.tlsHandshakes.value(.timeout) == 1 ? true : nil }
         waitFor { server.metrics.net.tlsHandshakes.value(.timeout) == 1 ? true : nil }
         #expect(server.metrics.limitHits.value(.handshakeTime) == 1)
-        let silent: TestPeer = try .init(port: server.port, isPlain: true)
+        let silent = try TestPeer(port: server.port, isPlain: true)
         #expect(try silent.readToEnd().isEmpty)
         try server.stop()
     }
@@ -95,13 +95,13 @@ struct LoopTLSTests {
     @Test("the server announces its end, against truncation; a client that announces its own still gets its answer")
     func farewell() throws {
         let server: LoopThread = try serve()
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.send("GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         #expect(try peer.readResponse().body.count == 100_000)
         var room: [UInt8] = [0]
         #expect(room.withUnsafeMutableBytes { peer.tls?.read(into: $0) } == 0, "the end was not announced")
         // A client that announces its own end after the request still gets the answer.
-        let other: TestPeer = try .init(port: server.port)
+        let other = try TestPeer(port: server.port)
         try other.send(Self.get)
         other.tls?.sayFarewell()
         #expect(try other.readResponse().status == 200)
@@ -113,9 +113,9 @@ struct LoopTLSTests {
         let server: LoopThread = try serve()
         let payload: [UInt8] = (0..<3_000_000).map { UInt8(truncatingIfNeeded: 0x20 + $0 % 90) }
         let all: [TestPeer] = try (0..<peers).map { _ in try TestPeer(port: server.port) }
-        for peer: TestPeer in all { try peer.upgrade() }
-        for peer: TestPeer in all { try peer.sendFrame(.text, payload) }
-        for peer: TestPeer in all { #expect(try peer.readAnswer() == .text(payload)) }
+        for peer in all { try peer.upgrade() }
+        for peer in all { try peer.sendFrame(.text, payload) }
+        for peer in all { #expect(try peer.readAnswer() == .text(payload)) }
         try server.stop()
     }
 
@@ -124,12 +124,12 @@ struct LoopTLSTests {
         let server: LoopThread = try serve()
         let context: TLSClientSocket.Context = try #require(TLSClientSocket.Context())
         func visit(_ ticket: TLSClientSocket.Ticket?) throws -> TLSClientSocket.Ticket? {
-            let peer: TestPeer = try .init(port: server.port, isPlain: true)
+            let peer = try TestPeer(port: server.port, isPlain: true)
             let tls: TLSClientSocket = try #require(TLSClientSocket(peer.socket, context, ticket: ticket))
             #expect(tls.isResumed == (ticket != nil))
             #expect(tls.version == "TLSv1.3")
             #expect(Array(Self.get.utf8).withUnsafeBytes(tls.write))
-            var room: [UInt8] = .init(repeating: 0, count: 1_000)
+            var room = [UInt8](repeating: 0, count: 1_000)
             #expect(room.withUnsafeMutableBytes(tls.read) > 0)
             tls.sayFarewell()
             return tls.ticket
@@ -156,7 +156,7 @@ struct LoopTLSTests {
         #expect(SecureEdge.run(base + ["-tls1_3"]) == 0)
         #expect(SecureEdge.run(base + ["-alpn", "h2,http/1.1"]) == 0)
         // A line with R makes s_client ask for another handshake on the same connection.
-        let letter: String = "/tmp/thicket-renegotiate-\(getpid())"
+        let letter = "/tmp/thicket-renegotiate-\(getpid())"
         let file: Int32 = creat(letter, 0o600)
         _ = write(file, "R\n", 2)
         close(file)
@@ -178,13 +178,13 @@ struct LoopTLSTests {
 
     @Test("HSTS is sent over TLS when the operator sets it, and never over plain HTTP")
     func hsts() throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.hstsSeconds = 3_600
         for isSecure: Bool in [true, false] {
             let server: LoopThread = try SecureEdge.$isOn.withValue(isSecure) {
                 try LoopThread(settings: settings) { EchoDelegate($0) }
             }
-            let peer: TestPeer = try .init(port: server.port)
+            let peer = try TestPeer(port: server.port)
             try peer.send(Self.get)
             let told: String? = try peer.readResponse().fields["strict-transport-security"]
             #expect(told == (isSecure ? "max-age=3600" : nil))

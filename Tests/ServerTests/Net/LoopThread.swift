@@ -16,9 +16,9 @@ final class LoopThread: Sendable {
     }
 
     private let state: Mutex<Result<Started, NetError>?> = .init(nil)
-    private let isOver: Mutex<Bool> = .init(false)
+    private let isOver = Mutex<Bool>(false)
     private let isSecure: Bool
-    let metrics: Metrics = .init()
+    let metrics = Metrics()
 
     /// - socketPath: listen at this path too, as listener 1.
     ///   - socketPath: listen here too, as listener 1.
@@ -38,14 +38,14 @@ final class LoopThread: Sendable {
     ) {
         defer { isOver.withLock { $0 = true } }
         do throws(NetError) {
-            let loop: EventLoop = try .init(settings: settings, metrics: metrics.net)
+            let loop = try EventLoop(settings: settings, metrics: metrics.net)
             if isSecure { loop.use(try Self.context()) }
             var listeners: [Listener] = [try loop.listen(host: "127.0.0.1", port: 0, isSecure: isSecure)]
             if isSecure { SecureEdge.add(port: listeners[0].port) }
             defer { SecureEdge.remove(port: listeners[0].port) }
             if let socketPath { listeners.append(try loop.listen(path: socketPath)) }
             loop.delegate = delegate(loop)
-            let started: Started = .init(handle: loop.handle, listeners: listeners)
+            let started = Started(handle: loop.handle, listeners: listeners)
             state.withLock { $0 = .success(started) }
             loop.run()
         } catch {
@@ -68,7 +68,7 @@ final class LoopThread: Sendable {
 
     /// Runs `body` on the loop and returns its value.
     func onLoop<Value: Sendable>(_ body: @escaping @Sendable (EventLoop) -> Value) throws -> Value {
-        let box: Box<Value> = .init()
+        let box = Box<Value>()
         try handle.post { loop in box.value.withLock { $0 = body(loop) } }
         return waitFor { box.value.withLock { $0 } }
     }
@@ -162,7 +162,7 @@ final class EchoDelegate: LoopDelegate {
 final class Diary: Sendable {
     private let state: Mutex<(lines: [String], ends: [ConnectionEnd], opened: [ConnectionID])> = .init(([], [], []))
     /// Messages received.
-    let received: Gauge = .init("received", "")
+    let received = Gauge("received", "")
     func record(_ line: String) { state.withLock { $0.lines.append(line) } }
     func record(end: ConnectionEnd) { state.withLock { $0.ends.append(end) } }
     func record(opened: ConnectionID) { state.withLock { $0.opened.append(opened) } }

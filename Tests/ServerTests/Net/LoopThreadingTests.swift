@@ -12,8 +12,8 @@ import ThicketTestSupport
 struct LoopThreadingTests {
     @Test("messages of several threads all arrive, each thread's in order")
     func mailbox() throws {
-        let seen: Mutex<[Int: [Int]]> = .init([:])
-        let total: Gauge = .init("total", "")
+        let seen = Mutex<[Int: [Int]]>([:])
+        let total = Gauge("total", "")
         let server: LoopThread = try .init { EchoDelegate($0) }
         let box: Box<Mailbox<(Int, Int)>> = .init()
         try server.handle.post { loop in
@@ -38,7 +38,7 @@ struct LoopThreadingTests {
 
     @Test("timers run in the order of their times, cancelled ones never")
     func timers() throws {
-        let order: Mutex<[Int]> = .init([])
+        let order = Mutex<[Int]>([])
         let server: LoopThread = try .init { EchoDelegate($0) }
         try server.handle.post { loop in
             for number: Int in [3, 1, 2, 0] {
@@ -69,13 +69,13 @@ struct LoopThreadingTests {
 
     @Test("SIGHUP is reported, SIGTERM stops gracefully, and a SIGINT after it stops at once")
     func signals() throws {
-        let diary: Diary = .init()
+        let diary = Diary()
         let server: LoopThread = try .init { loop in
             EventLoop.blockSignals()
             try? loop.watchSignals()
             return Obedient(loop, diary)
         }
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.upgrade()
         // To the loop's own thread, so that the test process is spared.
         _ = try server.onLoop { _ in pthread_kill(pthread_self(), SIGHUP) == 0 }
@@ -90,7 +90,7 @@ struct LoopThreadingTests {
 
     @Test("a quiesced loop accepts no connection and reads nothing more, but work in progress is answered")
     func quiesce() throws {
-        let diary: Diary = .init()
+        let diary = Diary()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
         let (socket, waiting): (TestPeer, TestPeer) = (try .init(port: server.port), try .init(port: server.port))
         try socket.upgrade()
@@ -117,11 +117,11 @@ struct LoopThreadingTests {
     @Test("the timer queue gives what a sorted list would give")
     func timerQueue() {
         let seed: UInt64 = .random(in: .min ... .max)
-        var random: SeededRandom = .init(seed: seed)
-        var queue: TimerQueue = .init()
+        var random = SeededRandom(seed: seed)
+        var queue = TimerQueue()
         var model: [(deadline: Int64, number: Int, id: TimerID)] = []
         var (fired, expected): ([Int], [Int]) = ([], [])
-        let log: Mutex<[Int]> = .init([])
+        let log = Mutex<[Int]>([])
         for number: Int in 0..<3_000 {
             switch Int.random(in: 0..<5, using: &random) {
             case 0..<3:
@@ -150,12 +150,12 @@ struct LoopThreadingTests {
     @Test("the outbox gives the bytes of its frames in order, in whatever portions")
     func outbox() {
         let seed: UInt64 = .random(in: .min ... .max)
-        var random: SeededRandom = .init(seed: seed)
+        var random = SeededRandom(seed: seed)
         let gather: UnsafeMutableRawBufferPointer = .allocate(byteCount: 256, alignment: 16)
         defer { gather.deallocate() }
-        var outbox: Outbox = .init()
+        var outbox = Outbox()
         var (model, written): ([UInt8], [UInt8]) = ([], [])
-        var gone: Int = 0
+        var gone = 0
         for _: Int in 0..<5_000 {
             if Int.random(in: 0..<3, using: &random) > 0 {
                 let frame: [UInt8] = (0..<Int.random(in: 0...300, using: &random)).map { _ in
@@ -185,7 +185,7 @@ struct LoopThreadingTests {
     func dropUnstarted() {
         let gather: UnsafeMutableRawBufferPointer = .allocate(byteCount: 8, alignment: 16)
         defer { gather.deallocate() }
-        var outbox: Outbox = .init()
+        var outbox = Outbox()
         for frame: [UInt8] in [[1, 2, 3], [4, 5], [6]] { outbox.append(frame) }
         outbox.consume(1)
         outbox.dropUnstarted()

@@ -8,20 +8,20 @@ import ThicketProtocol
 
 @Suite("WebSockets over the event loop", .serialized)
 struct LoopWebSocketTests {
-    private static let megabyte: [UInt8] = .init(repeating: 0x61, count: 1 << 20)
+    private static let megabyte = [UInt8](repeating: 0x61, count: 1 << 20)
 
     @Test("a slow reader gets the rest of its frame and 1013; other connections are not affected")
     func slowReader() throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.pendingBytesMax = 4 << 20
-        let diary: Diary = .init()
-        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0, diary) }
+        let diary = Diary()
+        let server = try LoopThread(settings: settings) { EchoDelegate($0, diary) }
         let (slow, other): (TestPeer, TestPeer) = (try .init(port: server.port), try .init(port: server.port))
         try slow.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
         try other.upgrade()
-        let frame: SharedFrame = .init(text: Self.megabyte)
-        var rounds: Int = 0
+        let frame = SharedFrame(text: Self.megabyte)
+        var rounds = 0
         while diary.ends.isEmpty && rounds < 200 {
             _ = try server.onLoop { loop in
                 for _: Int in 0..<3 { loop.send(id, frame) }
@@ -31,7 +31,7 @@ struct LoopWebSocketTests {
         }
         #expect(diary.ends == [.slowReader])
         #expect(server.metrics.net.outboxOverflows.value == 1)
-        var texts: Int = 0
+        var texts = 0
         var last: TestPeer.Answer = .end
         while case let answer:TestPeer.Answer = try slow.readAnswer(), answer != .end {
             if answer == .text(Self.megabyte) { texts += 1 } else { last = answer }
@@ -46,16 +46,16 @@ struct LoopWebSocketTests {
 
     @Test("while all connections together have too much queued, a slow reader is dropped early and others are served")
     func pendingTotal() throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.pendingBytesTotalMax = 8 << 20
         settings.pendingBytesMax = 1 << 30
-        let diary: Diary = .init()
-        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0, diary) }
+        let diary = Diary()
+        let server = try LoopThread(settings: settings) { EchoDelegate($0, diary) }
         let (slow, other): (TestPeer, TestPeer) = (try .init(port: server.port), try .init(port: server.port))
         try slow.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
         try other.upgrade()
-        let frame: SharedFrame = .init(text: Self.megabyte)
+        let frame = SharedFrame(text: Self.megabyte)
         for _: Int in 0..<200 where diary.ends.isEmpty {
             _ = try server.onLoop { loop in
                 loop.send(id, frame)
@@ -71,13 +71,13 @@ struct LoopWebSocketTests {
 
     @Test("unfinished messages of all connections are bounded together; a small message is always admitted")
     func gatheredTotal() throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         (settings.gatheredBytesTotalMax, settings.gatheredBytesFree) = (1 << 20, 1_000)
-        let diary: Diary = .init()
-        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0, diary) }
+        let diary = Diary()
+        let server = try LoopThread(settings: settings) { EchoDelegate($0, diary) }
         let peers: [TestPeer] = try (0..<3).map { _ in try TestPeer(port: server.port) }
         let half: [UInt8] = Array(WebSocketWriter.frame(.text, Self.megabyte, mask: 9).prefix(700_000))
-        for peer: TestPeer in peers { try peer.upgrade() }
+        for peer in peers { try peer.upgrade() }
         try peers[0].send(half)
         waitFor { server.metrics.net.receivedBytes.value > half.count ? true : nil }
         try peers[1].send(half)
@@ -92,18 +92,18 @@ struct LoopWebSocketTests {
 
     @Test("a peer that sends much and reads nothing is not read further, and gets every answer in the end")
     func throttle() throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.pendingBytesPause = 64 << 10
-        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
-        let peer: TestPeer = try .init(port: server.port)
+        let server = try LoopThread(settings: settings) { EchoDelegate($0) }
+        let peer = try TestPeer(port: server.port)
         try peer.upgrade()
-        let count: Int = 3_000
-        let payload: [UInt8] = .init(repeating: 0x61, count: 10_000)
+        let count = 3_000
+        let payload = [UInt8](repeating: 0x61, count: 10_000)
         let frames: [UInt8] = WebSocketWriter.frame(.text, payload, mask: 5)
         let socket: Int32 = peer.socket
         Threads.start {
             for _: Int in 0..<count {
-                var sent: Int = 0
+                var sent = 0
                 while sent < frames.count {
                     let more: Int = frames.withUnsafeBytes {
                         thicket_send_blocking(socket, $0.baseAddress?.advanced(by: sent), frames.count - sent)
@@ -123,9 +123,9 @@ struct LoopWebSocketTests {
 
     @Test("all frames that a turn sends to one connection leave in one write, posted ones and answers alike")
     func cork() throws {
-        let diary: Diary = .init()
+        let diary = Diary()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
         // Counted on the loop, after the write of the handshake.
@@ -147,16 +147,16 @@ struct LoopWebSocketTests {
 
     @Test("the ID of a closed connection reaches no connection, not even the next one in its slot")
     func lateSend() throws {
-        let diary: Diary = .init()
+        let diary = Diary()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
         do {
-            let first: TestPeer = try .init(port: server.port)
+            let first = try TestPeer(port: server.port)
             try first.upgrade()
             waitFor { diary.opened.first }
         }
         waitFor { diary.ends.first }
         let old: ConnectionID = diary.opened[0]
-        let second: TestPeer = try .init(port: server.port)
+        let second = try TestPeer(port: server.port)
         try second.upgrade()
         let new: ConnectionID = waitFor { diary.opened.count == 2 ? diary.opened[1] : nil }
         #expect(new != old)
@@ -193,9 +193,9 @@ struct LoopWebSocketTests {
 
     @Test("a pause holds back even messages that were already read, and loses none")
     func pause() throws {
-        let diary: Diary = .init()
+        let diary = Diary()
         let server: LoopThread = try .init { Reluctant($0, diary) }
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
         try peer.send((0..<10).flatMap { WebSocketWriter.frame(.text, Array("\($0)".utf8), mask: 3) })
@@ -203,7 +203,7 @@ struct LoopWebSocketTests {
         for expected: Int in 1...11 {
             waitFor { diary.lines.count == expected ? true : nil }
             // More turns change nothing while the connection is paused.
-            for _: Int in 0..<3 { _ = try server.onLoop { _ in true } }
+            for _ in 0..<3 { _ = try server.onLoop { _ in true } }
             #expect(diary.lines.count == expected)
             _ = try server.onLoop { loop in
                 loop.resumeReading(id)
@@ -222,7 +222,7 @@ struct LoopWebSocketTests {
         func answer(_ request: HTTPRequest, on: ConnectionID, via listener: Listener) -> HTTPDisposition { .upgrade }
         func opened(_ connection: ConnectionID, _ request: HTTPRequest) { opened.append(connection) }
         func received(_ connection: ConnectionID, text: UnsafeRawBufferPointer) {
-            for other: ConnectionID in opened where other != connection { loop.pauseReading(other) }
+            for other in opened where other != connection { loop.pauseReading(other) }
             loop.send(connection, text: text)
         }
         func received(_ connection: ConnectionID, binary: UnsafeRawBufferPointer) {}
@@ -233,25 +233,25 @@ struct LoopWebSocketTests {
     func pausedInTheSameTurn() throws {
         let server: LoopThread = try .init { Jealous($0) }
         let peers: [TestPeer] = try (0..<2).map { _ in try TestPeer(port: try server.port) }
-        for peer: TestPeer in peers { try peer.upgrade() }
-        let isSent: Box<Bool> = .init()
+        for peer in peers { try peer.upgrade() }
+        let isSent = Box<Bool>()
         try server.handle.post { _ in waitFor { isSent.value.withLock { $0 } } }
-        for peer: TestPeer in peers { try peer.sendFrame(.text, [0x61]) }
+        for peer in peers { try peer.sendFrame(.text, [0x61]) }
         isSent.value.withLock { $0 = true }
         _ = try server.onLoop { _ in true }
         _ = try server.onLoop { loop in
-            for id: ConnectionID in (loop.delegate as? Jealous)?.opened ?? [] { loop.resumeReading(id) }
+            for id in (loop.delegate as? Jealous)?.opened ?? [] { loop.resumeReading(id) }
             return true
         }
-        for peer: TestPeer in peers { #expect(try peer.readAnswer() == .text([0x61])) }
+        for peer in peers { #expect(try peer.readAnswer() == .text([0x61])) }
         try server.stop()
     }
 
     @Test("the delegate's close frame follows what is queued, and the end is reported once")
     func closedByUs() throws {
-        let diary: Diary = .init()
+        let diary = Diary()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
         _ = try server.onLoop { loop in
@@ -274,11 +274,11 @@ struct LoopWebSocketTests {
     @Test(
         "a peer that never answers our close is dropped after the close timeout, a silent peer after the idle timeout")
     func timeouts() throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         (settings.closeTimeout, settings.idleTimeout) = (.milliseconds(50), .milliseconds(100))
-        let diary: Diary = .init()
-        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0, diary) }
-        let silent: TestPeer = try .init(port: server.port)
+        let diary = Diary()
+        let server = try LoopThread(settings: settings) { EchoDelegate($0, diary) }
+        let silent = try TestPeer(port: server.port)
         try silent.upgrade()
         #expect(try silent.readAnswer() == .close(1001))
         #expect(diary.ends == [.idle])
@@ -290,11 +290,11 @@ struct LoopWebSocketTests {
 
     @Test("a silent peer that reads what it is sent outlives the idle timeout")
     func listener() throws {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.idleTimeout = .seconds(1)
-        let diary: Diary = .init()
-        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0, diary) }
-        let peer: TestPeer = try .init(port: server.port)
+        let diary = Diary()
+        let server = try LoopThread(settings: settings) { EchoDelegate($0, diary) }
+        let peer = try TestPeer(port: server.port)
         try peer.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
         _ = try server.onLoop { loop in
@@ -314,10 +314,10 @@ struct LoopWebSocketTests {
 
     @Test("a peer that vanishes is reported to the delegate as vanished")
     func vanished() throws {
-        let diary: Diary = .init()
+        let diary = Diary()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
         do {
-            let peer: TestPeer = try .init(port: server.port)
+            let peer = try TestPeer(port: server.port)
             try peer.upgrade()
             try peer.send([0x81])
             waitFor { diary.opened.first }
@@ -329,7 +329,7 @@ struct LoopWebSocketTests {
     @Test("binary messages are refused with 1003 unless they are enabled")
     func binary() throws {
         let server: LoopThread = try .init { EchoDelegate($0) }
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.upgrade()
         try peer.sendFrame(.binary, [1])
         #expect(try peer.readAnswer() == .close(1003))
@@ -343,14 +343,14 @@ struct LoopWebSocketTests {
         let server: LoopThread = try .init { EchoDelegate($0) }
         let port: Int = try server.port
         let peers: [TestPeer] = try (0..<1_000).map { _ in try TestPeer(port: port) }
-        for peer: TestPeer in peers {
+        for peer in peers {
             try peer.send(WebSocketHandshake.request(host: "x", target: "/ws", nonce: Array(0..<16)))
         }
-        for (number, peer): (Int, TestPeer) in peers.enumerated() {
+        for (number, peer) in peers.enumerated() {
             #expect(try peer.readResponse().status == 101)
             try peer.sendFrame(.text, Array("\(number)".utf8))
         }
-        for (number, peer): (Int, TestPeer) in peers.enumerated() {
+        for (number, peer) in peers.enumerated() {
             #expect(try peer.readAnswer() == .text(Array("\(number)".utf8)))
         }
         #expect(server.metrics.net.webSockets.value == 1_000)

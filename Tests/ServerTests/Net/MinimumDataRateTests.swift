@@ -11,7 +11,7 @@ struct PaceTests {
     /// Sends `bytes` every `pause` seconds.
     /// - Returns: seconds until the peer was given up; nil: it was not within an hour.
     private func life(_ bytes: Int, every pause: Double, pace: Int, patience: Int64 = 10) -> Int64? {
-        let pace: MinimumDataRate = .init(bytesPerSecond: pace, patience: patience * Self.second)
+        let pace = MinimumDataRate(bytesPerSecond: pace, patience: patience * Self.second)
         var now: Int64 = 0
         var deadline: Int64 = patience * Self.second
         while now < 3_600 * Self.second {
@@ -39,7 +39,7 @@ struct PaceTests {
 
     @Test("a burst extends the deadline by the patience at most, and extreme sizes do no harm")
     func burst() {
-        let pace: MinimumDataRate = .init(bytesPerSecond: 1, patience: 10 * Self.second)
+        let pace = MinimumDataRate(bytesPerSecond: 1, patience: 10 * Self.second)
         #expect(pace.deadline(5 * Self.second, after: .max, now: 0) == 10 * Self.second)
         #expect(pace.deadline(5 * Self.second, after: 1_000_000, now: 3) == 10 * Self.second + 3)
         #expect(pace.deadline(.max, after: 1, now: 0) == 10 * Self.second)

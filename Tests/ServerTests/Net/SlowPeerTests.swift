@@ -10,7 +10,7 @@ import ThicketProtocol
 @Suite("Slow peers", .serialized)
 struct SlowPeerTests {
     private func settings(_ milliseconds: Int = 80) -> NetSettings {
-        var settings: NetSettings = .init()
+        var settings = NetSettings()
         settings.requestTimeout = .milliseconds(milliseconds)
         settings.keepAliveTimeout = .milliseconds(milliseconds)
         settings.idleTimeout = .milliseconds(milliseconds)
@@ -20,8 +20,8 @@ struct SlowPeerTests {
 
     @Test("the kernel is set to give up a silently vanished peer after the idle timeout")
     func halfOpen() throws {
-        let server: LoopThread = try .init(settings: settings(7_000)) { EchoDelegate($0) }
-        let peer: TestPeer = try .init(port: server.port)
+        let server = try LoopThread(settings: settings(7_000)) { EchoDelegate($0) }
+        let peer = try TestPeer(port: server.port)
         try peer.send("GET /echo HTTP/1.1\r\nHost: x\r\n")
         waitFor { (try? server.onLoop { $0.openConnections }) == 1 ? true : nil }
         let patience: [Int32] = try server.onLoop { loop in
@@ -42,9 +42,9 @@ struct SlowPeerTests {
     @Test(
         "a body below the data rate is answered 408 and counted; one that keeps the rate is not, however long it lasts")
     func slowBody() throws {
-        let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0) }
-        let head: String = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: "
-        let slow: TestPeer = try .init(port: server.port)
+        let server = try LoopThread(settings: settings()) { EchoDelegate($0) }
+        let head = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: "
+        let slow = try TestPeer(port: server.port)
         try slow.send(head + "100000\r\n\r\n")
         waitFor { (try? slow.send("b")) == nil || server.metrics.limitHits.value(.bodyPace) == 1 ? true : nil }
         #expect(try slow.readResponse().status == 408)
@@ -52,8 +52,8 @@ struct SlowPeerTests {
         #expect(server.metrics.limitHits.value(.bodyPace) == 1)
         try server.stop()
         // Patient, because the machine may be busy with other tests.
-        let patient: LoopThread = try .init(settings: settings(5_000)) { EchoDelegate($0) }
-        let steady: TestPeer = try .init(port: patient.port)
+        let patient = try LoopThread(settings: settings(5_000)) { EchoDelegate($0) }
+        let steady = try TestPeer(port: patient.port)
         let (steps, piece): (Int, Int) = (12, 60_000)
         try steady.send(head + "\(steps * piece)\r\n\r\n")
         for _: Int in 0..<steps {
@@ -68,8 +68,8 @@ struct SlowPeerTests {
 
     @Test("a head that arrives byte by byte is counted as a slow head, not as a slow body")
     func slowHead() throws {
-        let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0) }
-        let peer: TestPeer = try .init(port: server.port)
+        let server = try LoopThread(settings: settings()) { EchoDelegate($0) }
+        let peer = try TestPeer(port: server.port)
         try peer.send("GET / HTTP/1.1\r\nA: ")
         waitFor { (try? peer.send("b")) == nil || server.metrics.limitHits.value(.headTime) == 1 ? true : nil }
         waitFor { server.metrics.limitHits.value(.headTime) == 1 ? true : nil }
@@ -79,9 +79,9 @@ struct SlowPeerTests {
 
     @Test("a WebSocket message that arrives byte by byte ends its connection, although each byte is a sign of life")
     func slowMessage() throws {
-        let diary: Diary = .init()
-        let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0, diary) }
-        let peer: TestPeer = try .init(port: server.port)
+        let diary = Diary()
+        let server = try LoopThread(settings: settings()) { EchoDelegate($0, diary) }
+        let peer = try TestPeer(port: server.port)
         try peer.upgrade()
         try peer.send([0x81, 0xFE, 0xFF, 0xFF, 0, 0, 0, 0])
         waitFor { (try? peer.send([0x61])) == nil || !diary.ends.isEmpty ? true : nil }
@@ -98,20 +98,20 @@ struct SlowPeerTests {
         settings.idleTimeout = .seconds(60)
         settings.pendingBytesMax = 64 << 20
         settings.pendingBytesPause = 64 << 20
-        let server: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
+        let server = try LoopThread(settings: settings) { EchoDelegate($0) }
         // More than the kernel buffers, so that it waits in the server.
-        let text: String = String(repeating: "GET /big HTTP/1.1\r\nHost: x\r\n\r\n", count: 200)
-        let silent: TestPeer = try .init(port: server.port)
+        let text = String(repeating: "GET /big HTTP/1.1\r\nHost: x\r\n\r\n", count: 200)
+        let silent = try TestPeer(port: server.port)
         silent.keepLittle()
         try silent.send(text)
         waitFor { server.metrics.limitHits.value(.readPace) == 1 ? true : nil }
         waitFor { server.metrics.net.outboxBytes.value == 0 ? true : nil }
         // The last response ends the connection: what is queued is still sent.
-        let last: String = "GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        let last = "GET /big HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         try server.stop()
         settings.keepAliveTimeout = .seconds(5)
-        let patient: LoopThread = try .init(settings: settings) { EchoDelegate($0) }
-        let steady: TestPeer = try .init(port: patient.port)
+        let patient = try LoopThread(settings: settings) { EchoDelegate($0) }
+        let steady = try TestPeer(port: patient.port)
         try steady.send(text + last)
         for _: Int in 0...200 { #expect(try steady.readResponse().body.count == 100_000) }
         #expect(try steady.readToEnd().isEmpty)
@@ -120,14 +120,14 @@ struct SlowPeerTests {
 
     @Test("a frame of megabytes leaves in pieces, between which other connections have their turns")
     func largeFrame() throws {
-        let diary: Diary = .init()
+        let diary = Diary()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         try peer.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
         let metrics: Metrics = server.metrics
         let before: Int = try server.onLoop { _ in metrics.net.socketWrites.value }
-        let text: [UInt8] = .init(repeating: 0x61, count: 4 << 20)
+        let text = [UInt8](repeating: 0x61, count: 4 << 20)
         _ = try server.onLoop { loop in
             loop.send(id, text: text)
             return true
@@ -140,13 +140,13 @@ struct SlowPeerTests {
 
     @Test("the kernel keeps little of what a peer does not read; the rest waits in the outbox, where it is counted")
     func unreadInTheKernel() throws {
-        let diary: Diary = .init()
+        let diary = Diary()
         let server: LoopThread = try .init { EchoDelegate($0, diary) }
-        let peer: TestPeer = try .init(port: server.port)
+        let peer = try TestPeer(port: server.port)
         peer.keepLittle()
         try peer.upgrade()
         let id: ConnectionID = waitFor { diary.opened.first }
-        let text: [UInt8] = .init(repeating: 0x61, count: 8 << 20)
+        let text = [UInt8](repeating: 0x61, count: 8 << 20)
         _ = try server.onLoop { loop in
             loop.send(id, text: text)
             return true
@@ -162,10 +162,10 @@ struct SlowPeerTests {
 
     @Test("connections that say nothing, before a request or between two, are closed")
     func idle() throws {
-        let server: LoopThread = try .init(settings: settings()) { EchoDelegate($0) }
-        let silent: TestPeer = try .init(port: server.port)
+        let server = try LoopThread(settings: settings()) { EchoDelegate($0) }
+        let silent = try TestPeer(port: server.port)
         #expect(try silent.readToEnd().isEmpty)
-        let kept: TestPeer = try .init(port: server.port)
+        let kept = try TestPeer(port: server.port)
         try kept.send("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
         #expect(try kept.readResponse().status == 200)
         #expect(try kept.readToEnd().isEmpty)
@@ -176,15 +176,15 @@ struct SlowPeerTests {
 
     @Test("150 slow heads at once delay no other connection, and all are given up")
     func slowloris() throws {
-        let server: LoopThread = try .init(settings: settings(1_500)) { EchoDelegate($0) }
+        let server = try LoopThread(settings: settings(1_500)) { EchoDelegate($0) }
         let port: Int = try server.port
         let slow: [TestPeer] = try (0..<150).map { _ in try TestPeer(port: port) }
-        for peer: TestPeer in slow { try peer.send("GET / HTTP/1.1\r\nHost: x\r\nA: ") }
-        let other: TestPeer = try .init(port: port)
+        for peer in slow { try peer.send("GET / HTTP/1.1\r\nHost: x\r\nA: ") }
+        let other = try TestPeer(port: port)
         try other.send("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
         #expect(try other.readResponse().status == 200)
         waitFor {
-            for peer: TestPeer in slow { try? peer.send("b") }
+            for peer in slow { try? peer.send("b") }
             return server.metrics.limitHits.value(.headTime) == 150 ? true : nil
         }
         try server.stop()

@@ -9,7 +9,7 @@ import ThicketTestSupport
 @Suite(
     "Certificates and keys", .enabled(if: SecureEdge.hasOpenSSL, "the command openssl is missing: apt install openssl"))
 struct TLSFilesTests {
-    private let folder: TemporaryFolder = .init()
+    private let folder = TemporaryFolder()
 
     private func path(_ name: String) -> String { "\(folder.path)/\(name)" }
 
@@ -50,7 +50,7 @@ struct TLSFilesTests {
             (path("a.pem"), "none", "tls-cert, tls-key", "one of the two is not set"),
             ("none", path("a.key"), "tls-cert, tls-key", "one of the two is not set"),
         ]
-        for (certificate, key, named, said): (String, String, String, String) in table {
+        for (certificate, key, named, said) in table {
             let error: TLSError? = problem(certificate, key)
             #expect(error?.path == named, "\(error?.description ?? "\(certificate) with \(key) was taken")")
             #expect(error?.problem.contains(said) == true, "\(error?.description ?? "")")
@@ -61,7 +61,7 @@ struct TLSFilesTests {
     @Test("the certificate's name and expiry are known; RSA works as well as elliptic curves")
     func facts() throws {
         SecureEdge.make(certificate: path("r.pem"), key: path("r.key"), kind: ["rsa:2048"], name: "rsa.example")
-        let context: TLSContext = try .init(TLSFiles(certificate: path("r.pem"), key: path("r.key")))
+        let context = try TLSContext(TLSFiles(certificate: path("r.pem"), key: path("r.key")))
         #expect(context.subject == "/CN=rsa.example")
         let now: Int64 = Int64(time(nil))
         #expect(context.validity.contains(now))
@@ -71,10 +71,10 @@ struct TLSFilesTests {
     @Test("new files apply to new connections, old connections continue, bad files change nothing")
     func renewal() throws {
         let server: LoopThread = try SecureEdge.$isOn.withValue(true) { try LoopThread { EchoDelegate($0) } }
-        let old: TestPeer = try .init(port: server.port)
+        let old = try TestPeer(port: server.port)
         try old.upgrade()
         SecureEdge.make(certificate: path("n.pem"), key: path("n.key"))
-        let files: TLSFiles = .init(certificate: path("n.pem"), key: path("n.key"))
+        let files = TLSFiles(certificate: path("n.pem"), key: path("n.key"))
         func renew() throws {
             let isDone: Bool = try server.onLoop { loop in
                 loop.renew(files, .silent)

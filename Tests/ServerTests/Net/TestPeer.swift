@@ -15,8 +15,8 @@ final class TestPeer {
     private(set) var tls: TLSClientSocket?
     private static let context: TLSClientSocket.Context? = .init()
     private var unread: [UInt8] = []
-    private var isGone: Bool = false
-    private var reader: WebSocketReader = .init(role: .client, messageBytesMax: 64 << 20)
+    private var isGone = false
+    private var reader = WebSocketReader(role: .client, messageBytesMax: 64 << 20)
 
     /// - Parameter isPlain: no TLS, whatever the server speaks.
     init(port: Int, isPlain: Bool = false) throws {
@@ -46,7 +46,7 @@ final class TestPeer {
     private func prepare() throws {
         guard socket >= 0 else { throw PeerError(what: "connect: \(String(cString: strerror(-socket)))") }
         thicket_no_delay(socket)
-        var limit: timeval = .init(tv_sec: 120, tv_usec: 0)
+        var limit = timeval(tv_sec: 120, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
@@ -70,7 +70,7 @@ final class TestPeer {
             guard bytes.withUnsafeBytes(tls.write) else { throw PeerError(what: "send over TLS") }
             return
         }
-        var sent: Int = 0
+        var sent = 0
         while sent < bytes.count {
             let count: Int = bytes.withUnsafeBytes {
                 thicket_send_blocking(socket, $0.baseAddress?.advanced(by: sent), bytes.count - sent)
@@ -88,7 +88,7 @@ final class TestPeer {
 
     /// The next bytes; empty at the end of the connection.
     private func receive() throws -> [UInt8] {
-        var bytes: [UInt8] = .init(repeating: 0, count: 64 << 10)
+        var bytes = [UInt8](repeating: 0, count: 64 << 10)
         let count: Int = tls.map { bytes.withUnsafeMutableBytes($0.read) } ?? recv(socket, &bytes, bytes.count, 0)
         guard count >= 0 else {
             if errno == ECONNRESET || tls != nil && errno != EAGAIN { return [] }
@@ -109,7 +109,7 @@ final class TestPeer {
 
     /// The next response: status and body.
     func readResponse() throws -> (status: Int, fields: HTTPFields, body: [UInt8]) {
-        var heads: HTTPResponseHeadReader = .init()
+        var heads = HTTPResponseHeadReader()
         while true {
             let (head, used): (HTTPResponseHead?, Int) = try unread.withUnsafeBytes { bytes in
                 var input: UnsafeRawBufferPointer = bytes
@@ -142,7 +142,7 @@ final class TestPeer {
 
     /// Resets the connection without an announcement.
     func reset() {
-        var hard: linger = .init(l_onoff: 1, l_linger: 0)
+        var hard = linger(l_onoff: 1, l_linger: 0)
         setsockopt(socket, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
         close(socket)
         isGone = true

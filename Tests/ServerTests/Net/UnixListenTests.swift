@@ -9,16 +9,16 @@ import ThicketTestSupport
 @Suite("Unix-domain sockets beside other files") struct UnixListenTests {
     @Test("sockets created by several threads at once have mode 0600, and other threads' files keep their mode")
     func mode() throws {
-        let folder: TemporaryFolder = .init()
+        let folder = TemporaryFolder()
         let (path, file): (String, String) = (folder.path, folder.path + "/file")
-        let modes: BlockingQueue<[mode_t]> = .init(bound: 8)
+        let modes = BlockingQueue<[mode_t]>(bound: 8)
         let threads: [OwnThread] = (0..<4).map { (number: Int) in
             OwnThread("listen-\(number)") { modes.add(Self.modes(ofSocketsAt: path + "/\(number)")) }
         }
         let before: mode_t = Self.modeOfFile(file)
         var files: Set<mode_t> = []
         for _ in 0..<400 { files.insert(Self.modeOfFile(file)) }
-        for thread: OwnThread in threads { thread.join() }
+        for thread in threads { thread.join() }
         #expect(Set(modes.takeAll().flatMap(\.self)) == [0o600])
         #expect(files == [before] && Self.modeOfFile(file) == before)
     }
@@ -44,7 +44,7 @@ import ThicketTestSupport
     }
 
     private static func mode(_ path: String) -> mode_t {
-        var status: stat = .init()
+        var status = stat()
         return stat(path, &status) == 0 ? status.st_mode & 0o777 : 0
     }
 }

@@ -35,7 +35,7 @@ final class TemporaryFolder: Sendable {
 
 @Suite("Data folder and control socket")
 struct ControlSocketTests {
-    private let temporary: TemporaryFolder = .init("control")
+    private let temporary = TemporaryFolder("control")
 
     private func question(_ kind: RemoteQuestion.Kind = .index, seconds: Int = 5) throws -> RemoteQuestion {
         RemoteQuestion(
@@ -45,7 +45,7 @@ struct ControlSocketTests {
 
     @Test("a folder has one lock at a time, which is free again after its release")
     func lock() throws {
-        let folder: DataFolder = try .init(temporary.path, creating: false)
+        let folder = try DataFolder(temporary.path, creating: false)
         var lock: FolderLock? = try folder.lock()
         let error: DataFolderError? = #expect(throws: DataFolderError.self) { try folder.lock() }
         #expect(error?.kind == .folderInUse)
@@ -60,7 +60,7 @@ struct ControlSocketTests {
         let path: String = temporary.path + "/a/b"
         #expect(throws: DataFolderError.self) { try DataFolder(path, creating: false) }
         _ = try DataFolder(path, creating: true)
-        var info: stat = .init()
+        var info = stat()
         #expect(stat(path, &info) == 0 && info.st_mode & 0o777 == 0o700)
         #expect(throws: DataFolderError.self) { try DataFolder("/etc/passwd", creating: true) }
         #expect(throws: DataFolderError.self) { try DataFolder("/proc/none/x", creating: true) }
@@ -68,10 +68,10 @@ struct ControlSocketTests {
 
     @Test("a question gets its answers in order until the end, even over a very long path")
     func ask() throws {
-        let folder: DataFolder = try .init(
+        let folder = try DataFolder(
             temporary.path + "/" + String(repeating: "long", count: 40), creating: true)
-        let box: Shared = .init()
-        let socket: ControlSocket = try .init(folder: folder, log: .silent) { question, tell in
+        let box = Shared()
+        let socket = try ControlSocket(folder: folder, log: .silent) { question, tell in
             box.asked.withLock { $0.append(question) }
             tell(.asked(1))
             tell(.answer(client: "c\"1\n", json: Array(#"{"a":[1.50,"ü"]}"#.utf8)))
@@ -90,12 +90,12 @@ struct ControlSocketTests {
 
     @Test("the socket has mode 0600, and a file left by a crash is replaced")
     func mode() throws {
-        let folder: DataFolder = try .init(temporary.path, creating: false)
+        let folder = try DataFolder(temporary.path, creating: false)
         let left: Int32 = open(folder.controlPath, O_CREAT | O_WRONLY, 0o644)
         close(left)
-        let socket: ControlSocket = try .init(folder: folder, log: .silent) { _, _ in {} }
+        let socket = try ControlSocket(folder: folder, log: .silent) { _, _ in {} }
         socket.start()
-        var info: stat = .init()
+        var info = stat()
         #expect(stat(folder.controlPath, &info) == 0)
         #expect(info.st_mode & S_IFMT == S_IFSOCK && info.st_mode & 0o777 == 0o600)
         socket.stop()
@@ -116,11 +116,11 @@ struct ControlSocketTests {
 
     @Test("a queue returns what was added, refuses entries above its bound, and ends when closed")
     func row() {
-        let row: BlockingQueue<Int> = .init(bound: 2)
+        let row = BlockingQueue<Int>(bound: 2)
         #expect(row.add(1) && row.add(2) && !row.add(3))
         #expect(row.takeAll() == [1, 2])
         #expect(row.takeAll(until: SystemClock.steadyTime() + .milliseconds(1)) == [])
-        let thread: OwnThread = .init("adder") { row.add(4) }
+        let thread = OwnThread("adder") { row.add(4) }
         #expect(row.takeAll() == [4])
         thread.join()
         row.close()
@@ -128,7 +128,7 @@ struct ControlSocketTests {
     }
 
     private final class Shared: Sendable {
-        let cancelled: BlockingQueue<Void> = .init(bound: 10)
-        let asked: Mutex<[RemoteQuestion]> = .init([])
+        let cancelled = BlockingQueue<Void>(bound: 10)
+        let asked = Mutex<[RemoteQuestion]>([])
     }
 }

@@ -27,35 +27,35 @@ struct KeyRotationTests {
         }
     }
 
-    private static let apiKey: String = "72278fb2-34a0-7058-b26f"
+    private static let apiKey = "72278fb2-34a0-7058-b26f"
     private static let authKeys: [String] = ["a", "b"].map { String(repeating: $0, count: 64) }
-    private static let secret: [UInt8] = .init(repeating: 7, count: 32)
-    private static let words: [UInt8] = .init(repeating: 8, count: 32)
+    private static let secret = [UInt8](repeating: 7, count: 32)
+    private static let words = [UInt8](repeating: 8, count: 32)
     private static let code: [UInt8] = Array("a code".utf8)
     private static let nobody: [UInt8] = Array("nobody".utf8)
 
     private func filled() throws -> Bench {
-        let bench: Bench = .init()
+        let bench = Bench()
         let key: ServerKey = try .load(bench.key)
-        let partners: PartnerAdmin = try .init(path: bench.database, key: key, settings: .testing)
+        let partners = try PartnerAdmin(path: bench.database, key: key, settings: .testing)
         try partners.add(id: "12", apiKey: Self.apiKey, authKey: Self.authKeys[0], now: 1)
         _ = try partners.rotate(id: "12", authKey: Self.authKeys[1], now: 2)
-        let accounts: AccountStore = try .init(path: bench.database, settings: .testing)
+        let accounts = try AccountStore(path: bench.database, settings: .testing)
         let secrets: AccountSecrets = key.accountSecrets
-        let proof: Account.KeyProof = .init(
+        let proof = Account.KeyProof(
             stretch: .init(salt: .init(repeating: 1, count: 16)), verifier: secrets.verifier(Self.secret),
             recovery: secrets.verifier(Self.words), access: [1])
-        let token: NewToken = .init(hash: [1], created: 1, expires: nil, device: "")
+        let token = NewToken(hash: [1], created: 1, expires: nil, device: "")
         #expect(
             try accounts.add(
                 Account(user: "u1", app: "notes", name: "Ann", proof: .key(proof)), bundle: nil, token: token, now: 1))
         let sent: Account.Proof = .password(salt: [2], hash: [3])
-        let second: NewToken = .init(hash: [2], created: 1, expires: nil, device: "")
+        let second = NewToken(hash: [2], created: 1, expires: nil, device: "")
         #expect(
             try accounts.add(
                 Account(user: "u2", app: "notes", name: "Bob", proof: sent), bundle: nil, token: second, now: 1))
         #expect(try accounts.keep(code: secrets.verifier(Self.code), of: "u1", now: 1))
-        let bundle: EntityBundle = .init(
+        let bundle = EntityBundle(
             bundle: Bundle(version: 1, content: [9]), recovery: secrets.verifier(Self.words), wrap: nil)
         #expect(try PartnerStore(path: bench.database, key: key).put(bundle, of: "e1", in: "shop"))
         return bench
@@ -64,7 +64,7 @@ struct KeyRotationTests {
     @Test("every column with keyed data is known to the key rotation or needs no rotation")
     func columns() throws {
         let bench: Bench = try filled()
-        let database: Database = try .init(path: bench.database)
+        let database = try Database(path: bench.database)
         var found: [String] = []
         try database.prepare(
             """
@@ -88,7 +88,7 @@ struct KeyRotationTests {
         let partner: Partner? = try PartnerStore(path: bench.database, key: key).partner(apiKey: Self.apiKey)
         #expect(partner == Partner(id: "12", authKeys: Self.authKeys.reversed().map { Array($0.utf8) }))
         #expect(try PartnerAdmin(path: bench.database, key: key).list().first?.apiKey == Self.apiKey)
-        let accounts: AccountStore = try .init(path: bench.database, settings: .testing)
+        let accounts = try AccountStore(path: bench.database, settings: .testing)
         guard case .key(let proof)? = try accounts.account("u1", in: "notes")?.proof else {
             Issue.record("Ann has no key")
             return
@@ -100,7 +100,7 @@ struct KeyRotationTests {
                 == secrets.verifier(Self.words))
         #expect(try accounts.account("u2", in: "notes")?.proof == .password(salt: [2], hash: [3]))
         #expect(secrets.pretence(Self.nobody) == first.accountSecrets.pretence(Self.nobody), "no account: as before")
-        let copy: Bench = .init(bench.folder.copied())
+        let copy = Bench(bench.folder.copied())
         #expect(
             try AccountStore(path: copy.database, settings: .testing).redeem(
                 code: secrets.verifier(Self.code), of: "u1", now: 2))
@@ -130,7 +130,7 @@ struct KeyRotationTests {
     func nothingStays() throws {
         let bench: Bench = try filled()
         let sealed: [UInt8] = try {
-            let database: Database = try .init(path: bench.database)
+            let database = try Database(path: bench.database)
             return try #require(try PartnerRow.all(database).first?.sealedAPIKey)
         }()
         #expect(try Self.holds(bench, sealed), "the search finds it before the rotation")
@@ -152,8 +152,8 @@ struct KeyRotationTests {
         var stops: [StoreFolder] = []
         _ = try KeyRotation.inPlace(bench.key, database: bench.database) { stops.append(bench.folder.copied()) }
         var outcomes: [String] = []
-        for stop: StoreFolder in stops {
-            let bench: Bench = .init(stop)
+        for stop in stops {
+            let bench = Bench(stop)
             #expect(stop.names.contains("server.key"), "a key file exists at each moment")
             let outcome: KeyRotation.Interrupted? = try KeyRotation.finishInterrupted(
                 bench.key, database: bench.database)
@@ -179,7 +179,7 @@ struct KeyRotationTests {
     func everyPowerCut(point: Int) throws {
         let bench: Bench = try filled()
         let first: ServerKey = try bench.own()
-        let disk: FaultVFS = .init(name: "key-power-\(point)")
+        let disk = FaultVFS(name: "key-power-\(point)")
         var settings: StoreSettings = .testing
         settings.vfs = disk.name
         settings.mappedBytes = 0
@@ -201,7 +201,7 @@ struct KeyRotationTests {
     func everyFailure(point: Int) throws {
         let bench: Bench = try filled()
         let first: ServerKey = try bench.own()
-        let count: Counter = .init("calls", "")
+        let count = Counter("calls", "")
         var settings: StoreSettings = .testing
         settings.fileFault = { _, _ in
             count.add()
@@ -239,9 +239,9 @@ struct KeyRotationTests {
             try KeyRotation.inPlace(bench.key, database: bench.database)
         }
         #expect(!KeyRotation.isUnderWay(bench.key))
-        let admin: PartnerAdmin = try .init(path: bench.database, key: foreign)
+        let admin = try PartnerAdmin(path: bench.database, key: foreign)
         #expect(admin.isKeyForeign)
-        let good: String = String(repeating: "k", count: 64)
+        let good = String(repeating: "k", count: 64)
         let attempts: [(String, () throws -> Void)] = [
             ("create", { _ = try admin.create(id: nil, now: 3) }),
             ("add", { try admin.add(id: "77", apiKey: "another-key", authKey: good, now: 3) }),
@@ -250,7 +250,7 @@ struct KeyRotationTests {
             ("passwords", { try admin.setKeepsPasswords(true, id: "12") }),
             ("api-key", { _ = try admin.replaceAPIKey(id: "12", by: nil) }),
         ]
-        for (name, attempt): (String, () throws -> Void) in attempts {
+        for (name, attempt) in attempts {
             #expect(throws: PartnerAdminError.foreignKeyFile, "\(name)") { try attempt() }
         }
         #expect(try admin.list().map(\.apiKey) == [nil])
@@ -270,9 +270,9 @@ struct KeyRotationTests {
         #expect(try KeyRotation.abandonOld(bench.key, database: bench.database))
         let key: ServerKey = try bench.own()
         #expect(key.mark != first.mark)
-        let admin: PartnerAdmin = try .init(path: bench.database, key: key)
+        let admin = try PartnerAdmin(path: bench.database, key: key)
         #expect(try admin.list().map(\.apiKey) == [nil])
-        let found: Bench = .init(bench.folder.copied())
+        let found = Bench(bench.folder.copied())
         #expect(rename(found.key + ".away", found.key) == 0)
         #expect(try KeyRotation.abandonOld(found.key, database: found.database))
         try expectAll(found, rotations: 0, like: first)
@@ -289,8 +289,8 @@ struct KeyRotationTests {
     func apiKey() throws {
         let bench: Bench = try filled()
         let key: ServerKey = try bench.own()
-        let admin: PartnerAdmin = try .init(path: bench.database, key: key)
-        let store: PartnerStore = try .init(path: bench.database, key: key)
+        let admin = try PartnerAdmin(path: bench.database, key: key)
+        let store = try PartnerStore(path: bench.database, key: key)
         let other: (id: String, apiKey: String, authKey: String) = try admin.create(id: nil, now: 3)
         #expect(throws: PartnerAdminError.apiKeyTaken) { try admin.replaceAPIKey(id: "12", by: other.apiKey) }
         #expect(throws: PartnerAdminError.badAPIKey) { try admin.replaceAPIKey(id: "12", by: "short") }

@@ -5,7 +5,7 @@ import ThicketServer
 
 @Suite("Log")
 struct LogTests {
-    private let sink: MemorySink = .init()
+    private let sink = MemorySink()
 
     private func log(_ level: LogLevel = .info) -> Log {
         Log(level: level, sink: sink, idKey: [1, 2, 3]) { UnixTime(milliseconds: 1_769_903_999_042) }
@@ -63,20 +63,20 @@ struct LogTests {
 
     @Test("lines of many threads are never mixed")
     func threads() async {
-        let path: String = "/tmp/thicket-log-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
+        let path = "/tmp/thicket-log-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
         let file: Int32 = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         defer {
             close(file)
             unlink(path)
         }
-        let log: Log = .init(sink: DescriptorSink(descriptor: file, dropped: Counter("x_total", "")), idKey: [])
+        let log = Log(sink: DescriptorSink(descriptor: file, dropped: Counter("x_total", "")), idKey: [])
         await withTaskGroup(of: Void.self) { (group: inout TaskGroup<Void>) in
             for task in 0..<4 {
                 group.addTask { for _ in 0..<100 { log.info("tick", ["task": .int(task), "end": "end"]) } }
             }
         }
         lseek(file, 0, SEEK_SET)
-        var bytes: [UInt8] = .init(repeating: 0, count: 1 << 20)
+        var bytes = [UInt8](repeating: 0, count: 1 << 20)
         let count: Int = read(file, &bytes, bytes.count)
         let lines: [ArraySlice<UInt8>] = bytes[..<max(0, count)].split(separator: 0x0A)
         #expect(lines.count == 400)
@@ -88,11 +88,11 @@ struct LogTests {
         var ends: [Int32] = [0, 0]
         #expect(pipe(&ends) == 0)
         defer { ends.forEach { (end: Int32) in close(end) } }
-        let dropped: Counter = .init("x_total", "")
-        let log: Log = .init(sink: DescriptorSink(descriptor: ends[1], dropped: dropped), idKey: [])
+        let dropped = Counter("x_total", "")
+        let log = Log(sink: DescriptorSink(descriptor: ends[1], dropped: dropped), idKey: [])
         for _ in 0..<2_000 { log.info("tick", ["pad": .text(String(repeating: "x", count: 200))]) }
         #expect(dropped.value > 0)
-        var bytes: [UInt8] = .init(repeating: 0, count: 1 << 20)
+        var bytes = [UInt8](repeating: 0, count: 1 << 20)
         _ = read(ends[0], &bytes, bytes.count)
         log.info("after")
         let count: Int = read(ends[0], &bytes, bytes.count)

@@ -6,7 +6,7 @@ import ThicketServer
 struct MetricsTests {
     @Test("a counter, a gauge and a labelled counter are shown with their help and type")
     func page() {
-        let metrics: Metrics = .init()
+        let metrics = Metrics()
         metrics.changesApplied.add(3)
         metrics.net.connections.add(5)
         metrics.net.connections.subtract(2)
@@ -22,13 +22,13 @@ struct MetricsTests {
 
     @Test("every property of Metrics is on the page once, under a name of the required form")
     func names() {
-        let metrics: Metrics = .init()
+        let metrics = Metrics()
         let names: [String] = metrics.instruments.map { (instrument: any Instrument) in instrument.name }
         let properties = [metrics as Any, metrics.net].flatMap { Mirror(reflecting: $0).children }
         // `net` itself and what the loop calls for a limit are not instruments.
         #expect(names.count == properties.count - 2)
         #expect(Set(names).count == names.count)
-        for instrument: any Instrument in metrics.instruments {
+        for instrument in metrics.instruments {
             #expect(instrument.name.hasPrefix("thicket_"), "\(instrument.name)")
             #expect((instrument.kind == "counter") == instrument.name.hasSuffix("_total"), "\(instrument.name)")
             #expect(instrument.name.utf8.allSatisfy { (0x61...0x7A).contains($0) || $0 == 0x5F })
@@ -38,9 +38,9 @@ struct MetricsTests {
 
     @Test("every sample line is a name, optional labels and a number")
     func format() throws {
-        let metrics: Metrics = .init()
+        let metrics = Metrics()
         metrics.commitSeconds.observe(.milliseconds(3))
-        for line: Substring in metrics.render().split(separator: "\n") where !line.hasPrefix("#") {
+        for line in metrics.render().split(separator: "\n") where !line.hasPrefix("#") {
             let words: [Substring] = line.split(separator: " ")
             #expect(words.count == 2, "\(line)")
             #expect(words.count == 2 && Double(words[1]) != nil, "\(line)")
@@ -49,9 +49,9 @@ struct MetricsTests {
 
     @Test("a histogram counts a value in its bucket and in all above, upper bounds included")
     func histogram() {
-        let histogram: Histogram = .init("thicket_test_seconds", bounds: [1_000, 2_500], scale: 0.000_001, "Help.")
+        let histogram = Histogram("thicket_test_seconds", bounds: [1_000, 2_500], scale: 0.000_001, "Help.")
         for value: Int in [1, 1_000, 1_001, 9_000] { histogram.observe(value) }
-        var text: String = ""
+        var text = ""
         histogram.renderSamples(to: &text)
         #expect(
             text == """
@@ -66,7 +66,7 @@ struct MetricsTests {
 
     @Test("counting from many threads loses nothing")
     func threads() async {
-        let counter: Counter = .init("thicket_test_total", "Help.")
+        let counter = Counter("thicket_test_total", "Help.")
         await withTaskGroup(of: Void.self) { (group: inout TaskGroup<Void>) in
             for _ in 0..<8 { group.addTask { for _ in 0..<1_000 { counter.add() } } }
         }
@@ -75,7 +75,7 @@ struct MetricsTests {
 
     @Test("readiness follows commits, and stopping is final")
     func health() {
-        let health: Health = .init()
+        let health = Health()
         #expect(!health.isReady)
         health.canCommit()
         #expect(health.isReady && health.report.condition == .ready)

@@ -11,9 +11,9 @@ import ThicketTestSupport
 struct PreemptionTimerTests {
     private final class Seen: @unchecked Sendable {
         // Each is written by one thread and read after that was joined.
-        var switches: Int = 0
-        var read: Int = 0
-        var isKept: Bool = true
+        var switches = 0
+        var read = 0
+        var isKept = true
         /// Before, while and after it works.
         var isPacing: [Bool] = []
     }
@@ -25,13 +25,13 @@ struct PreemptionTimerTests {
         let core: UInt64 = mask & (0 &- mask)
         let (seen, ended): (Seen, BlockingQueue<Bool>) = (.init(), .init(bound: 1))
         // Another thread always wants the core.
-        let other: OwnThread = .init("other") {
+        let other = OwnThread("other") {
             guard thicket_use_cores(core) == 0 else { return }
             while ended.takeAll(until: .zero).isEmpty {}
         }
-        let worker: OwnThread = .init("worker") {
+        let worker = OwnThread("worker") {
             seen.isKept = thicket_use_cores(core) == 0
-            let pacer: PreemptionTimer = .init()
+            let pacer = PreemptionTimer()
             seen.isPacing.append(pacer.isPacing)
             seen.switches = pacer.working {
                 seen.isPacing.append(pacer.isPacing)
@@ -58,7 +58,7 @@ struct PreemptionTimerTests {
     }
 
     private static func switches() -> Int {
-        var usage: rusage = .init()
+        var usage = rusage()
         // 1 is RUSAGE_THREAD, which the C library hides.
         getrusage(1, &usage)
         return usage.ru_nivcsw
@@ -68,18 +68,18 @@ struct PreemptionTimerTests {
     func first() {
         // One of them may have the process' timer number 0.
         for _ in 0..<3 {
-            let pacer: PreemptionTimer = .init()
+            let pacer = PreemptionTimer()
             #expect(pacer.working { pacer.isPacing } && !pacer.isPacing)
         }
     }
 
     @Test("many short pieces of work set the timer no more often than it can expire")
     func short() {
-        let pacer: PreemptionTimer = .init()
+        let pacer = PreemptionTimer()
         let begin: Int64 = SystemClock.monotonic()
-        var sum: Int = 0
+        var sum = 0
         for number: Int in 0..<20_000 { sum += pacer.working { number & 1 } }
-        let passed: Int = .init(SystemClock.monotonic() - begin)
+        let passed = Int(SystemClock.monotonic() - begin)
         #expect(sum == 10_000)
         // An expiry between two pieces makes the next one set the timer again; an expiry within a piece sets it.
         #expect(pacer.sets <= 2 + 2 * passed / 200_000)
@@ -87,7 +87,7 @@ struct PreemptionTimerTests {
 
     @Test("a timer that expires after the end of the work does not yield")
     func over() {
-        let pacer: PreemptionTimer = .init()
+        let pacer = PreemptionTimer()
         pacer.working {}
         let turns: Int = pacer.turns
         let end: Int64 = SystemClock.threadTime() + 2_000_000
@@ -101,7 +101,7 @@ struct PreemptionTimerTests {
         try #require(pipe(&ends) == 0)
         let (reading, writing): (Int32, Int32) = (ends[0], ends[1])
         defer { for end: Int32 in [reading, writing] { close(end) } }
-        let seen: Seen = .init()
+        let seen = Seen()
         let (began, reader): (BlockingQueue<Bool>, OwnThread) = Self.reader(of: reading, seen)
         _ = began.takeAll()
         // Many expiries of the timer.
@@ -113,9 +113,9 @@ struct PreemptionTimerTests {
     }
 
     private static func reader(of descriptor: Int32, _ seen: Seen) -> (BlockingQueue<Bool>, OwnThread) {
-        let began: BlockingQueue<Bool> = .init(bound: 1)
-        let thread: OwnThread = .init("reader") {
-            let pacer: PreemptionTimer = .init()
+        let began = BlockingQueue<Bool>(bound: 1)
+        let thread = OwnThread("reader") {
+            let pacer = PreemptionTimer()
             began.add(true)
             var byte: UInt8 = 0
             seen.read = pacer.working { read(descriptor, &byte, 1) }

@@ -28,7 +28,7 @@ struct HubRESTTests {
 
     @Test("an acknowledgement waits for the commit, and an unpublished change is not readable")
     func order() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let socket: Peer = harness.client("s")
         socket.send("0:cv:\(try harness.cv(0))")
         _ = socket.take()
@@ -49,7 +49,7 @@ struct HubRESTTests {
 
     @Test("while a committed change is not published, a reader gets the version before it")
     func versionBefore() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let socket: Peer = harness.client("s")
         harness.call(Self.id(), try Self.call(try Self.edit("a", "c1", #"{"n":1}"#)))
         harness.holdsCommits = true
@@ -65,7 +65,7 @@ struct HubRESTTests {
 
     @Test("a store failure is answered with 503, and the next request is served")
     func failures() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         harness.call(Self.id(), try Self.call(try Self.edit("a", "c1", "{}")))
         #expect(harness.answers(Self.id()).map(\.status) == [200])
         // The token, the bucket, the object.
@@ -83,7 +83,7 @@ struct HubRESTTests {
 
     @Test("a late answer to an ended request is not used for the next request on the same connection")
     func stale() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         harness.holdsReads = true
         harness.call(Self.id(), try Self.call(.user))
         harness.close(Self.id())
@@ -99,9 +99,9 @@ struct HubRESTTests {
 
     @Test("a long poll ends with its time, with its client and with the server, and leaves no state behind")
     func polls() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.changesWait = .seconds(30)
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         harness.call(Self.id(), try Self.call(.changes(since: nil)))
         #expect(harness.hub.waitingCount == 1 && harness.hub.tickMilliseconds == 1_000)
         harness.pass(seconds: 29)
@@ -122,9 +122,9 @@ struct HubRESTTests {
 
     @Test("a user with too many changes in progress gets 503, and other users are served")
     func crowd() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.changesPerUserMax = 1
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         harness.holdsCommits = true
         harness.call(Self.id(), try Self.call(try Self.edit("a", "c1", "{}")))
         let (second, third): (ConnectionID, ConnectionID) = (Self.id(2), Self.id(3))
@@ -139,7 +139,7 @@ struct HubRESTTests {
 
     @Test("too many failed tokens of a partner's app give 429 with the seconds to wait, not a server error")
     func attempts() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         harness.hub.knowsPartners = true
         let token: String = "h.p." + String(repeating: "s", count: 86)
         harness.call(Self.id(), try Self.call(.user, token: token, device: "d"))
@@ -151,12 +151,12 @@ struct HubRESTTests {
 
     @Test("a user with too many buckets gets 403 for another bucket")
     func buckets() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.bucketsPerUserMax = 1
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         harness.call(Self.id(), try Self.call(try Self.edit("a", "c1", "{}")))
         #expect(harness.answers(Self.id()).map(\.status) == [200])
-        let other: RESTCall = .init(
+        let other = RESTCall(
             app: try AppID("app"), bucket: try BucketName("other"), token: "ann-token", user: nil, deviceID: nil,
             clientID: try ClientID("web"), operation: try Self.edit("a", "c2", "{}"), bytes: 2)
         harness.call(Self.id(), other)

@@ -8,18 +8,18 @@ import ThicketTestSupport
 /// Request bodies so large that a reader thread parses them, as it does with large changes of sockets.
 @Suite("Large request bodies")
 struct LargeBodyTests {
-    private static let text: String = .init(repeating: "x", count: Hub.largeFrom)
-    private static let id: ConnectionID = .init(slot: 1_000, serial: 1)
+    private static let text = String(repeating: "x", count: Hub.largeFrom)
+    private static let id = ConnectionID(slot: 1_000, serial: 1)
 
     private static func read(_ line: String, _ body: String, token: String = "ann-token") throws -> RESTCall {
-        let head: String = "\(line) HTTP/1.1\r\nhost: x\r\nx-simperium-token: \(token)\r\n"
+        let head = "\(line) HTTP/1.1\r\nhost: x\r\nx-simperium-token: \(token)\r\n"
         let bytes: [UInt8] = Array("\(head)content-length: \(body.utf8.count)\r\n\r\n\(body)".utf8)
-        var reader: HTTPRequestReader = .init()
+        var reader = HTTPRequestReader()
         let request: HTTPRequest? = try bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
             var input: UnsafeRawBufferPointer = bytes
             return try reader.next(&input)
         }
-        let door: RESTHandler = .init(cors: CORSPolicy("none"), documentBytesMax: 1 << 20, makeChangeID: { "made" })
+        let door = RESTHandler(cors: CORSPolicy("none"), documentBytesMax: 1 << 20, makeChangeID: { "made" })
         guard case .call(let call) = door.read(try #require(request)) else {
             Issue.record("\(line) was answered at once")
             throw Unexpected()
@@ -49,7 +49,7 @@ struct LargeBodyTests {
             ("POST /1/app/notes/i/a?ccid=c1", #"{"t":"\#(Self.text)"}"#),
             ("POST /1/app/notes/changes", Self.changes(edit("a", "c1", to: Self.text), edit("b", "c2", to: "x"))),
         ] {
-            let harness: HubHarness = try HubHarness()
+            let harness = try HubHarness()
             let socket: Peer = harness.client("s")
             socket.send("0:cv:\(try harness.cv(0))")
             _ = socket.take()
@@ -71,7 +71,7 @@ struct LargeBodyTests {
 
     @Test("a large body with an unknown token is answered with 401 and never parsed")
     func strangers() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         harness.holdsReads = true
         harness.call(Self.id, try Self.read("POST /1/app/notes/i/a", "[\(Self.text)", token: "nobody"))
         harness.answerRead()
@@ -85,11 +85,11 @@ struct LargeBodyTests {
             ("POST /1/app/notes/i/a", "[\"\(Self.text)\"]"), ("POST /1/app/notes/i/a", "{\"t\":\"\(Self.text)"),
             ("POST /1/app/notes/changes", "[\"\(Self.text)"),
         ] {
-            let harness: HubHarness = try HubHarness()
+            let harness = try HubHarness()
             harness.call(Self.id, try Self.read(line, body))
             let answers: [HTTPResponse] = harness.answers(Self.id)
             #expect(answers.map(\.status) == [400])
-            let text: String = .init(decoding: answers.first?.body ?? [], as: UTF8.self)
+            let text = String(decoding: answers.first?.body ?? [], as: UTF8.self)
             #expect(text.contains("invalid_json"))
             #expect(harness.hub.bytesBeingRead == 0 && harness.hub.calls == 0)
         }
@@ -97,7 +97,7 @@ struct LargeBodyTests {
 
     @Test("a client that disconnects during the parsing leaves no state behind and changes nothing")
     func closed() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         harness.holdsReads = true
         harness.call(Self.id, try Self.read("POST /1/app/notes/i/a", #"{"t":"\#(Self.text)"}"#))
         // The token's user, then the bucket.
@@ -111,14 +111,14 @@ struct LargeBodyTests {
 
     @Test("above the bound of changes in progress a large body is answered with 503 and not parsed")
     func bounded() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.changeBytesQueuedMax = Hub.largeFrom
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         harness.holdsReads = true
         let body: String = #"{"t":"\#(Self.text)"}"#
         harness.call(Self.id, try Self.read("POST /1/app/notes/i/a?ccid=c1", body))
         for _ in 0..<2 { harness.answerRead() }
-        let other: ConnectionID = .init(slot: 1_001, serial: 2)
+        let other = ConnectionID(slot: 1_001, serial: 2)
         harness.call(other, try Self.read("POST /1/app/notes/i/b?ccid=c2", body))
         harness.answerRead(at: 1)
         let refused: [HTTPResponse] = harness.answers(other)

@@ -9,11 +9,11 @@ struct RESTHandlerTests {
     private static func request(
         _ line: String, token: String? = "t0ken", fields: [String] = [], body: String = ""
     ) throws -> HTTPRequest {
-        var text: String = "\(line) HTTP/1.1\r\nhost: x\r\n"
+        var text = "\(line) HTTP/1.1\r\nhost: x\r\n"
         if let token { text += "X-Simperium-Token: \(token)\r\n" }
-        for field: String in fields { text += "\(field)\r\n" }
+        for field in fields { text += "\(field)\r\n" }
         if !body.isEmpty { text += "content-length: \(body.utf8.count)\r\n" }
-        var reader: HTTPRequestReader = .init()
+        var reader = HTTPRequestReader()
         let bytes: [UInt8] = Array((text + "\r\n" + body).utf8)
         return try #require(
             try bytes.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
@@ -170,7 +170,7 @@ struct RESTHandlerTests {
         #expect(Self.refusal(try Self.request("GET /1/app/user", token: "a b"))?.status == 401)
         let twice: HTTPRequest = try Self.request("GET /1/app/user", fields: ["x-simperium-token: other"])
         #expect(Self.refusal(twice)?.status == 401)
-        let long: String = .init(repeating: "t", count: 1_025)
+        let long = String(repeating: "t", count: 1_025)
         #expect(Self.refusal(try Self.request("GET /1/app/user", token: long))?.status == 401)
     }
 

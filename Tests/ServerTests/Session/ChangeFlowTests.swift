@@ -19,7 +19,7 @@ struct ChangeFlowTests {
 
     @Test("a change is acknowledged to its sender and broadcast to channels that follow the bucket, in the same bytes")
     func acknowledged() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let ann: Peer = harness.client("ann")
         let bob: Peer = harness.client("bob")
         let silent: Peer = harness.client("silent")
@@ -37,7 +37,7 @@ struct ChangeFlowTests {
 
     @Test("channels that asked for nothing receive all changes since their auth once they send a change")
     func unasked() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let ann: Peer = harness.client("ann")
         let bob: Peer = harness.client("bob")
         harness.holdsCommits = true
@@ -54,7 +54,7 @@ struct ChangeFlowTests {
 
     @Test("a commit group is one message: acknowledgement and broadcast together, in cv order")
     func groups() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let ann: Peer = harness.client("ann")
         let bob: Peer = harness.client("bob")
         for peer: Peer in [ann, bob] { _ = peer.ask("0:cv:\(try harness.cv(0))") }
@@ -74,7 +74,7 @@ struct ChangeFlowTests {
 
     @Test("a tenant with a change or read in progress counts as waiting for other tenants, not for itself")
     func othersWait() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let (ann, bob): (Peer, Peer) = (harness.client("ann"), harness.client("bob", token: "bob-token"))
         let (first, second): (TenantID, TenantID) = (harness.hub.tenant(of: ann.id), harness.hub.tenant(of: bob.id))
         func waits() -> [Bool] { [first, second, 0].map { harness.hub.othersWait(than: $0) } }
@@ -95,7 +95,7 @@ struct ChangeFlowTests {
 
     @Test("nothing is acknowledged before it is committed")
     func afterCommit() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let ann: Peer = harness.client("ann")
         harness.holdsCommits = true
         ann.send(edit("k", "x", to: "a"), edit("k", "x", to: "a"))
@@ -110,7 +110,7 @@ struct ChangeFlowTests {
 
     @Test("two channels of one connection on one bucket each get their copy, under their own number")
     func channels() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let ann: Peer = harness.client("ann")
         _ = ann.ask(
             #"5:init:{"api":"1.1","clientid":"five","token":"ann-token","app_id":"app","name":"notes","#
@@ -125,18 +125,18 @@ struct ChangeFlowTests {
 
     @Test("each refusal code is caused by its change and goes to the sender only")
     func codes() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.documentBytesMax = 1_000
-        var shard: ShardSettings = .init()
+        var shard = ShardSettings()
         shard.documentBytesMax = 1_000
-        let harness: HubHarness = try HubHarness(limits: limits, shard: shard)
+        let harness = try HubHarness(limits: limits, shard: shard)
         let peer: Peer = harness.client("c")
         let other: Peer = harness.client("other")
         peer.send(edit("k", "first", to: "a"), edit("k", "second", sv: 1, to: "b"), edit("gone", "g1", to: "a"))
         peer.send(removal("gone", "g2"))
         _ = peer.take()
         _ = other.ask("0:cv:\(try harness.cv(4))")
-        let long: String = String(repeating: "x", count: 2_000)
+        let long = String(repeating: "x", count: 2_000)
         let table: [(change: String, id: String, ccid: String, code: Int)] = [
             (#"{"id":"a b","o":"M","ccid":"e1","v":{}}"#, "a b", "e1", 400),
             (#"{"id":"k","o":"what","ccid":"e2","v":{}}"#, "k", "e2", 400),
@@ -165,7 +165,7 @@ struct ChangeFlowTests {
 
     @Test("a read-only token reads everything and changes nothing: 401")
     func readOnly() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let writer: Peer = harness.client("w")
         let reader: Peer = harness.client("r", token: "read-token")
         _ = reader.ask("0:cv:\(try harness.cv(0))")
@@ -179,9 +179,9 @@ struct ChangeFlowTests {
 
     @Test("a change that would create one bucket too many is refused with 500")
     func tooManyBuckets() throws {
-        var shard: ShardSettings = .init()
+        var shard = ShardSettings()
         shard.bucketsPerUserMax = 1
-        let harness: HubHarness = try HubHarness(shard: shard)
+        let harness = try HubHarness(shard: shard)
         let first: Peer = harness.client("c")
         let second: Peer = harness.client("c", bucket: "tags")
         #expect(first.ask(edit("k", "x1", to: "a")).first?.contains("\"cv\"") == true)
@@ -208,9 +208,9 @@ struct ChangeFlowTests {
 
     @Test("a refusal waits for the changes it was derived from")
     func heldRefusal() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.tailChangesMax = 0
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let ann: Peer = harness.client("ann")
         ann.send(edit("k", "x1", to: "a"))
         ann.close()
@@ -227,7 +227,7 @@ struct ChangeFlowTests {
 
     @Test("a refusal on a channel in an index scan waits for the changes that the scan holds back")
     func refusalDuringScan() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let bob: Peer = harness.client("bob")
         let ann: Peer = harness.client("ann", library: "ios")
         bob.send(edit("k", "b1", to: "a"))
@@ -246,7 +246,7 @@ struct ChangeFlowTests {
 
     @Test("a channel that is opened again does not receive the outcomes of changes sent before")
     func outcomeOfAnOlderLife() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let ann: Peer = harness.client("ann")
         harness.holdsCommits = true
         ann.send(edit("k", "x1", to: "a"), edit("k", "x1", to: "a"))
@@ -261,7 +261,7 @@ struct ChangeFlowTests {
 
     @Test("the refusals of one message are sent as one message")
     func refusalsTogether() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         let answers: [String] = peer.ask("0:c:[\(repeatElement("0", count: 50).joined(separator: ","))]")
         #expect(answers.count == 1)
@@ -270,9 +270,9 @@ struct ChangeFlowTests {
 
     @Test("a message with too many changes is refused once, and none of its changes is applied")
     func tooManyChanges() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
-        let change: String = .init(edit("k", "x1", to: "a").dropFirst(4))
+        let change = String(edit("k", "x1", to: "a").dropFirst(4))
         let many: String = repeatElement(change, count: Limits.changesPerMessageMax + 1).joined(separator: ",")
         #expect(peer.ask("0:c:[\(many)]") == [#"0:c:[{"clientid":"c","id":"","error":400,"ccids":[]}]"#])
         #expect(peer.ask("0:e:k.1") == ["0:e:k.1\n?"])
@@ -281,9 +281,9 @@ struct ChangeFlowTests {
 
     @Test("413: a d too large in bytes or in value; the connection continues and the stored object is intact")
     func hugeObject() throws {
-        var shard: ShardSettings = .init()
+        var shard = ShardSettings()
         shard.documentBytesMax = 1_000
-        let harness: HubHarness = try HubHarness(shard: shard)
+        let harness = try HubHarness(shard: shard)
         let peer: Peer = harness.client("c")
         _ = peer.ask("0:i::::10")
         _ = peer.ask(edit("k", "x1", to: "a"))
@@ -293,7 +293,7 @@ struct ChangeFlowTests {
         let zeros: String = "[" + repeatElement("0", count: 200_000).joined(separator: ",") + "]"
         let text: String = "\"" + String(repeating: "x", count: 1_000) + "\""
         for (place, value): (Int, String) in [zeros, text].enumerated() {
-            let ccid: String = "h\(place)"
+            let ccid = "h\(place)"
             #expect(
                 peer.ask(whole(value, ccid))
                     == [#"0:c:[{"clientid":"c","id":"k","error":413,"ccids":["\#(ccid)"]}]"#])
@@ -313,7 +313,7 @@ struct ChangeFlowTests {
 
     @Test("EMPTY removes every object, one removal each")
     func empty() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         for number: Int in 1...5 { peer.send(edit("k\(number)", "x\(number)", to: "v")) }
         let other: Peer = harness.client("d")
@@ -327,7 +327,7 @@ struct ChangeFlowTests {
 
     @Test("the removal that node-simperium echoes does not delete an object that was created again meanwhile")
     func echo() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let ann: Peer = harness.client("ann")
         let node: Peer = harness.client("node", library: "node-simperium")
         _ = node.ask("0:cv:\(try harness.cv(0))")
@@ -341,9 +341,9 @@ struct ChangeFlowTests {
     @Test("an echo is expected after a catch-up too, from memory or from disk")
     func echoAfterCatchUp() throws {
         for tail: Int in [100, 0] {
-            var limits: ServerLimits = .init()
+            var limits = ServerLimits()
             limits.tailChangesMax = tail
-            let harness: HubHarness = try HubHarness(limits: limits)
+            let harness = try HubHarness(limits: limits)
             let ann: Peer = harness.client("ann")
             ann.send(edit("k", "x1", to: "a"), removal("k", "x2"), edit("k", "x3", to: "new"))
             let node: Peer = harness.client("node", library: "node-simperium")
@@ -357,7 +357,7 @@ struct ChangeFlowTests {
         for (library, wait, edits): (String, Double, Bool) in [
             ("ios", 0, false), ("node-simperium", 61, false), ("node-simperium", 0, true),
         ] {
-            let harness: HubHarness = try HubHarness()
+            let harness = try HubHarness()
             let ann: Peer = harness.client("ann")
             let peer: Peer = harness.client("c", library: library)
             _ = peer.ask("0:cv:\(try harness.cv(0))")

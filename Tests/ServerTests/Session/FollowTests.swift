@@ -12,9 +12,9 @@ struct FollowTests {
 
     @Test("a change that is committed while a cv is being read is delivered once, after the answer")
     func commitDuringCatchUp() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.tailChangesMax = 1
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let writer: Peer = harness.client("w")
         writer.send(edit("k1", "x1", to: "a"), edit("k2", "x2", to: "a"))
         let reader: Peer = harness.client("r")
@@ -85,9 +85,9 @@ struct FollowTests {
 
     @Test("two cv requests at once are answered one after the other, each in full")
     func twoCatchUps() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.tailChangesMax = 0
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let writer: Peer = harness.client("w")
         writer.send(edit("k1", "x1", to: "a"), edit("k2", "x2", to: "a"))
         let reader: Peer = harness.client("r")
@@ -99,7 +99,7 @@ struct FollowTests {
 
     @Test("changes during an index scan are delivered after the last page")
     func heldDuringScan() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let writer: Peer = harness.client("w")
         for number: Int in 1...4 { writer.send(edit("k\(number)", "x\(number)", to: "a")) }
         let reader: Peer = harness.client("r", library: "node-simperium")
@@ -118,7 +118,7 @@ struct FollowTests {
         "clients that send cv after each index get the changes that the scan held back in that answer, once",
         arguments: ["ios", "osx", "thicket"])
     func askAfterIndex(library: String) throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let writer: Peer = harness.client("w")
         writer.send(edit("k1", "x1", to: "a"))
         let reader: Peer = harness.client("r", library: library)
@@ -136,7 +136,7 @@ struct FollowTests {
 
     @Test("a request for one index entry without its object is a head probe: changes are delivered at once")
     func glance() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let writer: Peer = harness.client("w")
         for number: Int in 1...3 { writer.send(edit("k\(number)", "x\(number)", to: "a")) }
         let reader: Peer = harness.client("r", library: "bench")
@@ -149,7 +149,7 @@ struct FollowTests {
     @Test("a scan that is idle for a minute, or whose client sends a change, gets the changes that were held back")
     func scanEnds() throws {
         for writes: Bool in [true, false] {
-            let harness: HubHarness = try HubHarness()
+            let harness = try HubHarness()
             let writer: Peer = harness.client("w")
             for number: Int in 1...3 { writer.send(edit("k\(number)", "x\(number)", to: "a")) }
             let reader: Peer = harness.client("r")
@@ -164,7 +164,7 @@ struct FollowTests {
 
     @Test("a channel that scans the index again and again is watched once")
     func scanningChannelsAreListedOnce() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let reader: Peer = harness.client("r")
         for _ in 0..<100 { _ = reader.ask("0:i::::10") }
         #expect(harness.hub.scanningChannels.count == 1)
@@ -175,7 +175,7 @@ struct FollowTests {
 
     @Test("a bucket that is opened while its newest change is being published loses nothing")
     func openDuringCommit() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let writer: Peer = harness.client("w")
         writer.send(edit("k1", "x1", to: "a"))
         harness.holdsCommits = true
@@ -208,7 +208,7 @@ private final class FollowRun {
     private let harness: HubHarness
     private var writers: [Peer] = []
     private var followers: [Follower] = []
-    private var written: Int = 0
+    private var written = 0
     private var groups: [(outcome: CommitOutcome, requests: Int)] = []
 
     private struct Follower {
@@ -218,13 +218,13 @@ private final class FollowRun {
         /// Where the follower began: it knows changes up to here from its index or its cv.
         var start: GlobalID = 0
         var mark: String?
-        var isScanning: Bool = false
+        var isScanning = false
     }
 
     init(seed: UInt64) throws {
         self.seed = seed
         random = SeededRandom(seed: seed)
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.tailChangesMax = [0, 1, 3, 100].randomElement(using: &random) ?? 0
         limits.catchUpPageChanges = [1, 2, 1_000].randomElement(using: &random) ?? 1
         harness = try HubHarness(limits: limits)
@@ -235,7 +235,7 @@ private final class FollowRun {
     }
 
     func run() throws {
-        for place: Int in followers.indices { try follow(place) }
+        for place in followers.indices { try follow(place) }
         for _ in 0..<60 { try step() }
         settleAll()
         try followers.indices.forEach(finish)
@@ -291,7 +291,7 @@ private final class FollowRun {
     }
 
     private func hear(_ place: Int) {
-        for message: String in followers[place].peer.take() {
+        for message in followers[place].peer.take() {
             if message.hasPrefix("0:i:") {
                 if let current: String = message.components(between: #""current":""#, and: "\"") {
                     followers[place].start = position(current)
@@ -317,7 +317,7 @@ private final class FollowRun {
             while !harness.reads.isEmpty { harness.answerRead() }
             if !harness.requests.isEmpty { groups.append(harness.decide()) }
             followers.indices.forEach(hear)
-            for place: Int in followers.indices { try? goOn(place) }
+            for place in followers.indices { try? goOn(place) }
             if groups.isEmpty && harness.reads.isEmpty && harness.requests.isEmpty { break }
         }
         followers.indices.forEach(hear)

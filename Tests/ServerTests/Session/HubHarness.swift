@@ -14,13 +14,13 @@ import ThicketProtocol
 final class HubHarness {
     let store: MemoryStore
     let hub: Hub
-    let metrics: Metrics = .init()
+    let metrics = Metrics()
     private let core: ShardCore
     private let executor: ReadExecutor
     private let codec: ChangeVersionCodec
 
-    var holdsReads: Bool = false
-    var holdsCommits: Bool = false
+    var holdsReads = false
+    var holdsCommits = false
     private(set) var reads: [ReadRequest] = []
     private(set) var requests: [ShardRequest] = []
     private(set) var sent: [ConnectionID: [String]] = [:]
@@ -29,7 +29,7 @@ final class HubHarness {
     private(set) var told: [RemoteReply] = []
     private(set) var admissions: [AdmissionRequest] = []
     var responses: [ConnectionID: [HTTPResponse]] = [:]
-    var now: HubInstant = .init(monotonic: 1_000_000_000, unix: 1_700_000_000_000)
+    var now = HubInstant(monotonic: 1_000_000_000, unix: 1_700_000_000_000)
     private var serial: UInt32 = 0
 
     init(
@@ -46,7 +46,7 @@ final class HubHarness {
     }
 
     func grant(_ token: String, app: String = "app", user: String, isReadOnly: Bool = false) throws {
-        let app: AppID = try AppID(app)
+        let app = try AppID(app)
         store.addApp(app)
         store.addGrant(
             TokenGrant(app: app, user: try UserID(user), isReadOnly: isReadOnly),
@@ -55,7 +55,7 @@ final class HubHarness {
 
     /// The cv of a position in ann's (or another user's) bucket.
     func cv(_ gid: GlobalID, bucket: String = "notes", user: String = "ann@example.com") throws -> String {
-        let id: BucketID = .init(app: try AppID("app"), user: try UserID(user), name: try BucketName(bucket))
+        let id = BucketID(app: try AppID("app"), user: try UserID(user), name: try BucketName(bucket))
         return codec.text(gid, tag: codec.tag(of: id))
     }
 
@@ -64,7 +64,7 @@ final class HubHarness {
     /// A new connection.
     func connect(app: String = "app") -> Peer {
         serial += 1
-        let id: ConnectionID = .init(slot: Int32(serial), serial: serial)
+        let id = ConnectionID(slot: Int32(serial), serial: serial)
         hub.opened(id, app: app)
         settle()
         return Peer(id: id, harness: self)
@@ -134,7 +134,7 @@ final class HubHarness {
     func decide(_ count: Int = .max) -> (outcome: CommitOutcome, requests: Int) {
         let taken: [ShardRequest] = Array(requests.prefix(count))
         requests.removeFirst(taken.count)
-        for request: ShardRequest in taken { _ = core.receive(request) }
+        for request in taken { _ = core.receive(request) }
         return (core.commit(), taken.count)
     }
 
@@ -148,7 +148,7 @@ final class HubHarness {
 
     /// Cuts the log down to the newest `count` changes of each bucket, whatever their age.
     func cutLog(to count: Int) throws {
-        var settings: RetentionSettings = .init()
+        var settings = RetentionSettings()
         settings.logAgeMin = 0
         settings.logChangesMin = count
         let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
@@ -170,7 +170,7 @@ final class HubHarness {
     func settle() {
         while true {
             let actions: [HubAction] = hub.takeActions()
-            for action: HubAction in actions { perform(action) }
+            for action in actions { perform(action) }
             if !holdsReads && !reads.isEmpty {
                 answerRead()
             } else if !holdsCommits && (!requests.isEmpty || core.hasBacklog) {
@@ -209,7 +209,7 @@ struct Peer {
     let harness: HubHarness
 
     func send(_ texts: String...) {
-        for text: String in texts { harness.receive(id, text) }
+        for text in texts { harness.receive(id, text) }
     }
 
     /// Messages received since the last call.

@@ -34,7 +34,7 @@ struct InitTests {
 
     @Test("the fault decides the code of a refused init")
     func codes() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         try harness.grant("other-token", app: "other", user: "ann@example.com")
         let peer: Peer = harness.connect()
         let table: [(fields: String, code: Int)] = [
@@ -100,7 +100,7 @@ struct InitTests {
 
     @Test("the app's name is case-insensitive, and client_id is accepted for clientid")
     func lenient() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.connect(app: "APP")
         let request: String = #"0:init:{"api":1.1,"client_id":"c","token":"ann-token","app_id":"App","name":"notes"}"#
         #expect(peer.ask(request) == ["0:auth:ann@example.com"])
@@ -110,7 +110,7 @@ struct InitTests {
         "a user name that a client would misread is prefixed with user:",
         arguments: ["12345", "true", "null", #""x""#, #"{"a":1}"#, "{x", "[1]", "expired", "1e5", "-1"])
     func misleadingNames(name: String) throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         try harness.grant("odd", user: name)
         let peer: Peer = harness.connect()
         let request: String = #"0:init:{"api":"1.1","clientid":"c","token":"odd","app_id":"app","name":"notes"}"#
@@ -119,7 +119,7 @@ struct InitTests {
 
     @Test("a refused channel does not affect the other channels")
     func independence() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c1")
         #expect(
             peer.ask(#"1:init:{"api":"1.1","clientid":"c","token":"no","app_id":"app","name":"notes"}"#)
@@ -131,7 +131,7 @@ struct InitTests {
 
     @Test("a second init on a channel starts it again, on whatever bucket it names")
     func restart() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let writer: Peer = harness.client("w")
         let peer: Peer = harness.client("c1")
         #expect(peer.ask("0:cv:\(try harness.cv(0))") == ["0:c:[]"])
@@ -145,7 +145,7 @@ struct InitTests {
 
     @Test("an init during another one replaces it: one answer")
     func replacedInit() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.connect()
         harness.holdsReads = true
         peer.send(#"0:init:{"api":"1.1","clientid":"c","token":"no","app_id":"app","name":"notes"}"#)
@@ -156,7 +156,7 @@ struct InitTests {
 
     @Test("the command of an init runs after auth")
     func command() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let empty: String = try harness.cv(0)
         let table: [(command: String, answer: String)] = [
             ("i::::50", #"0:i:{"current":"\#(empty)","index":[]}"#), ("cv:\(empty)", "0:c:[]"), ("cv:zz", "0:cv:?"),
@@ -172,7 +172,7 @@ struct InitTests {
 
     @Test("the command of an init counts towards the bytes that are kept for a client that has shown no token")
     func largeCommand() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.connect()
         let large: String = "cv:" + String(repeating: "v", count: Channel.queuedBytesMax)
         #expect(
@@ -181,7 +181,7 @@ struct InitTests {
 
     @Test("commands before an init are answered by a question mark and have no effect")
     func beforeInit() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.connect()
         for text: String in ["0:cv:x", "0:i::::10", "0:e:k.1", edit("k", "x", to: "a"), "0:index:{}", "0:what"] {
             #expect(peer.ask(text) == ["0:?"])
@@ -191,7 +191,7 @@ struct InitTests {
 
     @Test("commands sent after an init without waiting run once it is authorized")
     func pipelined() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.connect()
         harness.holdsReads = true
         peer.send(#"0:init:{"api":"1.1",\#(Self.fields)}"#, "0:cv:\(try harness.cv(0))", "0:e:none.1")
@@ -205,7 +205,7 @@ struct InitTests {
 
     @Test("commands after an init that is refused are answered by a question mark")
     func pipelinedRefused() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.connect()
         harness.holdsReads = true
         peer.send(#"0:init:{"api":"1.1","clientid":"c","token":"no","app_id":"app","name":"notes"}"#, "0:cv:x")
@@ -215,7 +215,7 @@ struct InitTests {
 
     @Test("a store that cannot be read refuses the init with 500, and the next one works")
     func storeFailure() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.connect()
         harness.holdsReads = true
         let refusal: String = #"0:auth:{"msg":"The store cannot be read","code":500}"#
@@ -232,11 +232,11 @@ struct InitTests {
 
     @Test("channels, buckets and clients of a bucket above their limits are refused with 500")
     func limits() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.channelsPerConnectionMax = 2
         limits.bucketsPerUserMax = 1
         limits.subscribersPerBucketMax = 2
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let peer: Peer = harness.client("c1")
         peer.send(edit("k", "x1", to: "a"))
         #expect(peer.take().count == 1)
@@ -257,9 +257,9 @@ struct InitTests {
     @Test(
         "closing a connection for too many reads during its inits does not affect a client that waits with it")
     func closedWhileAdmitted() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.readsPerConnectionMax = 8
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let writer: Peer = harness.client("w")
         writer.send(edit("k", "w1", to: "a"))
         writer.close()
@@ -300,7 +300,7 @@ struct InitTests {
 
     @Test("a connection that ends during an init leaves nothing behind")
     func closedDuringInit() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         harness.holdsReads = true
         let peer: Peer = harness.connect()
         peer.send(#"0:init:{"api":"1.1",\#(Self.fields)}"#)

@@ -6,7 +6,7 @@ import ThicketTestSupport
 
 /// Changes so large that a reader's thread parses them: they keep their place among the others.
 struct LargeChangeTests {
-    private static let text: String = .init(repeating: "x", count: Hub.largeFrom)
+    private static let text = String(repeating: "x", count: Hub.largeFrom)
 
     private static func ccids(_ messages: [String]) -> [String] {
         messages.filter { $0.hasPrefix("0:c:[") }.flatMap { $0.allBetween(#""ccids":[""#, and: "\"") }
@@ -14,7 +14,7 @@ struct LargeChangeTests {
 
     @Test("a large change is given to a reader and its connection is not read further; then it is applied")
     func handedOver() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         harness.holdsReads = true
         peer.send(edit("a", "large", to: Self.text))
@@ -31,7 +31,7 @@ struct LargeChangeTests {
 
     @Test("a smaller change is parsed in place")
     func small() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         harness.holdsReads = true
         peer.send(edit("a", "small", to: String(Self.text.dropLast(200))))
@@ -41,7 +41,7 @@ struct LargeChangeTests {
 
     @Test("messages that were already read from the connection wait behind the large change, in their order")
     func order() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         harness.holdsReads = true
         peer.send(
@@ -58,7 +58,7 @@ struct LargeChangeTests {
 
     @Test("several changes in one large message are applied, and then the next message")
     func array() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         let changes: [String] = [edit("a", "1", to: Self.text), edit("b", "2", to: "x")].map { String($0.dropFirst(4)) }
         peer.send("0:c:[\(changes.joined(separator: ","))]", edit("c", "3", to: "x"))
@@ -67,7 +67,7 @@ struct LargeChangeTests {
 
     @Test("a large change that cannot be parsed is answered 400, with its ccid")
     func unreadable() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         let answers: [String] = peer.ask("0:c:{\"ccid\":\"bad\",\"id\":\"a\",\"v\":{\"t\":\"\(Self.text)")
         #expect(answers.count == 1)
@@ -77,9 +77,9 @@ struct LargeChangeTests {
 
     @Test("above the rate a large change is refused with 503, in its place too")
     func refused() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         (limits.messagesPerSecond, limits.messagesBurst) = (1, 1)
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let peer: Peer = harness.client("c")
         _ = peer.ask("h:1")
         harness.holdsReads = true
@@ -91,7 +91,7 @@ struct LargeChangeTests {
 
     @Test("a connection that ends while its large change is parsed leaves nothing behind")
     func closed() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         harness.holdsReads = true
         peer.send(edit("a", "large", to: Self.text))
@@ -105,7 +105,7 @@ struct LargeChangeTests {
 
     @Test("a channel that was opened again meanwhile does not get the large change of the one before")
     func replaced() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         harness.holdsReads = true
         peer.send(edit("a", "large", to: Self.text))
@@ -123,9 +123,9 @@ struct LargeChangeTests {
 
     @Test("with too many bytes being parsed, a large change is parsed in place")
     func bound() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.changeBytesQueuedMax = 3 * Hub.largeFrom / 2
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let (ann, bob): (Peer, Peer) = (harness.client("a"), harness.client("b", token: "bob-token"))
         harness.holdsReads = true
         ann.send(edit("a", "1", to: Self.text))
@@ -145,7 +145,7 @@ struct LargeChangeTests {
         ]
         var answers: [[String]] = []
         for isLarge: Bool in [false, true] {
-            let harness: HubHarness = try HubHarness()
+            let harness = try HubHarness()
             let peer: Peer = harness.client("c")
             // White space makes a message large and changes nothing.
             let space: String = isLarge ? .init(repeating: " ", count: Hub.largeFrom) : ""

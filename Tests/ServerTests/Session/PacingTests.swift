@@ -9,7 +9,7 @@ import ThicketProtocol
 struct PacingTests {
     @Test("a sender above its rate is read more slowly, and refused only after another whole burst")
     func meter() {
-        var meter: RateMeter = .init(perSecond: 10, burst: 3)
+        var meter = RateMeter(perSecond: 10, burst: 3)
         let second: Int64 = 1_000_000_000
         for _ in 0..<3 { #expect(meter.admit(at: 0) == .admit) }
         #expect(meter.admit(at: 0) == .slow(until: second / 10))
@@ -22,10 +22,10 @@ struct PacingTests {
 
     @Test("messages above the rate pause the connection until the rate allows them")
     func messageRate() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.messagesPerSecond = 10
         limits.messagesBurst = 5
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let peer: Peer = harness.connect()
         for _ in 0..<6 { peer.send("h:1") }
         #expect(peer.take().count == 6, "messages that were already read are answered")
@@ -37,7 +37,7 @@ struct PacingTests {
 
     @Test("a throttled user that reconnects is the same tenant and stays throttled; another user is not throttled")
     func comesBack() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         let tenant: TenantID = harness.hub.tenant(of: peer.id)
         harness.hub.throttle(peer.id, until: harness.now.monotonic + 2_000_000_000)
@@ -54,7 +54,7 @@ struct PacingTests {
 
     @Test("the last 1,024 disconnected users are remembered; a user that comes and goes is remembered once")
     func left() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         func visit(_ user: Int) throws -> TenantID {
             try harness.grant("token-\(user)", user: "user\(user)@example.com")
             let peer: Peer = harness.client("c", token: "token-\(user)")
@@ -72,10 +72,10 @@ struct PacingTests {
 
     @Test("changes far above the rate are refused with 503, other messages with a question mark")
     func changeRate() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.changesPerSecond = 1
         limits.changesBurst = 1
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let peer: Peer = harness.client("c")
         peer.send(edit("a", "x1", to: "1"), edit("b", "x2", to: "2"))
         #expect(peer.take().count == 2)
@@ -88,7 +88,7 @@ struct PacingTests {
 
         limits.messagesPerSecond = 1
         limits.messagesBurst = 1
-        let other: HubHarness = try HubHarness(limits: limits)
+        let other = try HubHarness(limits: limits)
         let hasty: Peer = other.client("c")
         _ = hasty.ask("h:1")
         #expect(hasty.ask("0:cv:x") == ["0:?"])
@@ -98,10 +98,10 @@ struct PacingTests {
 
     @Test("an array of changes above the rate is refused by one message; on a channel without auth by a question mark")
     func arrayAboveRate() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.messagesPerSecond = 1
         limits.messagesBurst = 1
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let peer: Peer = harness.client("c")
         _ = peer.ask("h:1")
         let changes: [String] = [edit("a", "x1", to: "1"), edit("b", "x2", to: "2")].map { String($0.dropFirst(4)) }
@@ -113,9 +113,9 @@ struct PacingTests {
 
     @Test("while too many changes are queued, their senders are not read; above the bound they are refused with 503")
     func changeQueue() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.changesQueuedMax = 4
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let peer: Peer = harness.client("c")
         harness.holdsCommits = true
         for number: Int in 0..<2 { peer.send(edit("k\(number)", "x\(number)", to: "v")) }
@@ -134,9 +134,9 @@ struct PacingTests {
 
     @Test("a connection with too many open reads is not read further, and closed with 1013 at four times that number")
     func readBound() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.readsPerConnectionMax = 4
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let peer: Peer = harness.client("c")
         peer.send(edit("k", "x", to: "v"))
         _ = peer.take()
@@ -156,7 +156,7 @@ struct PacingTests {
 
     @Test("a client that asks for 300 objects at once is served a few at a time, all of them, in order")
     func manyEntities() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         peer.send(edit("k", "x", to: "v"))
         _ = peer.take()
@@ -179,7 +179,7 @@ struct PacingTests {
 
     @Test("the bytes that are kept for a client that has shown no token yet are bounded")
     func queuedBytes() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.connect()
         harness.holdsReads = true
         peer.send(#"0:init:{"api":"1.1","clientid":"c","token":"ann-token","app_id":"app","name":"notes"}"#)
@@ -190,13 +190,13 @@ struct PacingTests {
 
     @Test("readers behind by more than the bound pause every client that asks for a read")
     func allReads() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.readsQueuedMax = 3
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let peers: [Peer] = (0..<3).map { harness.client("c\($0)") }
         peers[0].send(edit("k", "x", to: "v"))
         harness.holdsReads = true
-        for peer: Peer in peers { peer.send("0:e:k.1") }
+        for peer in peers { peer.send("0:e:k.1") }
         #expect(harness.paused == [peers[2].id])
         #expect(harness.metrics.limitHits.value(.queuedReads) == 1)
         while !harness.reads.isEmpty { harness.answerRead() }
@@ -205,9 +205,9 @@ struct PacingTests {
 
     @Test("the memory for tails is bounded over all buckets")
     func tailTotal() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.tailBytesTotalMax = 400
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let peers: [Peer] = ["a", "b", "c"].map { harness.client("c", bucket: $0) }
         for number: Int in 0..<20 { peers[number % 3].send(edit("k\(number)", "x\(number)", to: "v")) }
         #expect(harness.hub.tailBytes <= 400)
@@ -219,7 +219,7 @@ struct PacingTests {
 
     @Test("when the server stops, every connection is closed with 1001")
     func stop() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peers: [Peer] = [harness.client("a"), harness.connect()]
         harness.hub.closeAll()
         _ = peers[0].ask("h:1")
@@ -229,9 +229,9 @@ struct PacingTests {
 
     @Test("a slot that is used again is another connection")
     func slots() throws {
-        let harness: HubHarness = try HubHarness()
-        let old: ConnectionID = .init(slot: 9, serial: 1)
-        let new: ConnectionID = .init(slot: 9, serial: 2)
+        let harness = try HubHarness()
+        let old = ConnectionID(slot: 9, serial: 1)
+        let new = ConnectionID(slot: 9, serial: 2)
         harness.hub.opened(old, app: "app")
         harness.close(old)
         harness.hub.opened(new, app: "app")
@@ -252,7 +252,7 @@ struct PacingTests {
 
     @Test("an index question goes to every channel on the bucket, and answers go to the asker")
     func askIndex() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let first: Peer = harness.client("one")
         let second: Peer = harness.client("two")
         let other: Peer = harness.client("three", bucket: "tags")
@@ -278,7 +278,7 @@ struct PacingTests {
 
     @Test("a log question goes once to each connection, without a channel")
     func askLog() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("one")
         _ = peer.ask(#"1:init:{"api":"1.1","clientid":"one","token":"ann-token","app_id":"app","name":"notes"}"#)
         harness.ask(try question(.log(2)))
@@ -297,7 +297,7 @@ struct PacingTests {
 
     @Test("a question about a bucket without open channels ends at once")
     func askNobody() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         harness.ask(try question(.index))
         #expect(harness.takeTold() == [.asked(0), .ended])
     }

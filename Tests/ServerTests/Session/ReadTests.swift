@@ -27,7 +27,7 @@ struct ReadTests {
             ("99999999999:cv:x", "0:?"), (":cv:x", "0:?"), ("-1:cv:x", "0:?"),
         ])
     func notUnderstood(text: String, answer: String) throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         #expect(peer.ask(text) == [answer])
         #expect(peer.ask("h:1") == ["h:2"])
@@ -42,8 +42,8 @@ struct ReadTests {
             "9223372036854775808",
         ]
         for seed: UInt64 in 1...20 {
-            var random: SeededRandom = .init(seed: seed)
-            let harness: HubHarness = try HubHarness()
+            var random = SeededRandom(seed: seed)
+            let harness = try HubHarness()
             let peer: Peer = harness.client("c")
             for _ in 0..<200 {
                 let count: Int = .random(in: 0...12, using: &random)
@@ -68,16 +68,16 @@ struct ReadTests {
 
     /// A bucket with `one`, `two`, … written in that order.
     private func filled(_ keys: String...) throws -> HubHarness {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let writer: Peer = harness.client("writer")
-        for (index, key): (Int, String) in keys.enumerated() { writer.send(edit(key, "x\(index)", to: key)) }
+        for (index, key) in keys.enumerated() { writer.send(edit(key, "x\(index)", to: key)) }
         _ = writer.take()
         return harness
     }
 
     @Test("the index of an empty bucket has a current that cv answers with no changes")
     func emptyIndex() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         #expect(peer.ask("0:i::::500") == ["0:i:{\"current\":\"\(try harness.cv(0))\",\"index\":[]}"])
         #expect(peer.ask("0:cv:\(try harness.cv(0))") == ["0:c:[]"])
@@ -149,7 +149,7 @@ struct ReadTests {
 
     @Test("a page has 100 objects when no number is asked for and 1,000 at most")
     func pageSizes() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let writer: Peer = harness.client("writer")
         for number: Int in 0..<1_005 { writer.send(edit("k\(number)", "x\(number)", to: "v")) }
         let peer: Peer = harness.client("c")
@@ -161,9 +161,9 @@ struct ReadTests {
 
     @Test("a page ends early, with a mark, when its data has grown too large")
     func largePages() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let writer: Peer = harness.client("writer")
-        let large: String = String(repeating: "x", count: 900_000)
+        let large = String(repeating: "x", count: 900_000)
         for number: Int in 0..<6 { writer.send(edit("k\(number)", "x\(number)", to: large)) }
         let page: String = try #require(harness.client("c").ask("0:i:1:::100").first)
         #expect(page.countOf("\"id\":") < 6 && page.countOf("\"id\":") >= 4)
@@ -174,7 +174,7 @@ struct ReadTests {
 
     @Test("any kept version is returned; an unknown one is answered by a question mark")
     func entity() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         peer.send(edit("a.b", "1", to: "old"), edit("a.b", "2", sv: 1, to: "new"))
         _ = peer.take()
@@ -212,7 +212,7 @@ struct ReadTests {
 
     @Test("cv returns all later changes, own ones with their ccids, oldest first, in one message")
     func changesSince() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         peer.send(edit("k", "x1", to: "a"), removal("k", "x2"))
         _ = peer.take()
@@ -230,11 +230,11 @@ struct ReadTests {
 
     @Test("an answer from disk has the same bytes as one from memory")
     func sameBytes() throws {
-        var small: ServerLimits = .init()
+        var small = ServerLimits()
         small.tailChangesMax = 0
         var answers: [[String]] = []
         for limits: ServerLimits in [ServerLimits(), small] {
-            let harness: HubHarness = try HubHarness(limits: limits)
+            let harness = try HubHarness(limits: limits)
             let peer: Peer = harness.client(#"c\"é"#)
             peer.send(edit("k", "x1", to: "a\u{1F333}"), edit("k", "x2", sv: 1, to: "b"), removal("k", "x3"))
             peer.send(edit("k", "x4", to: "again"))
@@ -248,10 +248,10 @@ struct ReadTests {
 
     @Test("a long catch-up comes in several messages, all of it and in order")
     func pagedCatchUp() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.tailChangesMax = 2
         limits.catchUpPageChanges = 3
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let peer: Peer = harness.client("c")
         for number: Int in 1...10 { peer.send(edit("k\(number)", "x\(number)", to: "v")) }
         _ = peer.take()
@@ -274,9 +274,9 @@ struct ReadTests {
 
     @Test("a position that retention has cut is answered by cv:?, and an index scan on it starts again")
     func cutLog() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.tailChangesMax = 0
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let writer: Peer = harness.client("w")
         for number: Int in 1...6 { writer.send(edit("k\(number)", "x\(number)", to: "v")) }
         let reader: Peer = harness.client("r")
@@ -323,9 +323,9 @@ extension String {
 
     @Test("a page that many clients ask for is made once, has the same bytes for all, and never outlives a change")
     func pagesAreKept() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let writer: Peer = harness.client("w")
-        let text: String = String(repeating: "x", count: 400)
+        let text = String(repeating: "x", count: 400)
         for number: Int in 1...60 { writer.send(edit("k\(number)", "x\(number)", to: text)) }
         let first: [String] = harness.client("r1").ask("0:i:1:::100")
         #expect(first == harness.client("r2").ask("0:i:1:::100"))

@@ -13,13 +13,13 @@ struct RescanTests {
     private let writer: Peer
 
     init() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.tailChangesMax = 0
         (harness, writer) = try Self.filled(limits)
     }
 
     private static func filled(_ limits: ServerLimits) throws -> (HubHarness, Peer) {
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         let writer: Peer = harness.client("w")
         for number: Int in 1...6 { writer.send(edit("k\(number)", "x\(number)", to: "v")) }
         return (harness, writer)

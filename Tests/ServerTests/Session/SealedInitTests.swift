@@ -8,7 +8,7 @@ import ThicketTestSupport
 /// The first `init` that asks for a new bucket to be sealed, and what may happen between it and the disk.
 @Suite("An init that seals a bucket")
 struct SealedInitTests {
-    private static let auth: String = "0:auth:ann@example.com"
+    private static let auth = "0:auth:ann@example.com"
     private static let sealed: String = #"0:o:{"mode":"sealed"}"#
     private static let open: String = #"0:o:{"mode":"open"}"#
 
@@ -27,7 +27,7 @@ struct SealedInitTests {
 
     @Test("no client is admitted before the mode is on disk; then all that waited are, each with what it asked for")
     func waiting() throws {
-        let harness: HubHarness = try .init()
+        let harness = try HubHarness()
         harness.holdsCommits = true
         let (one, two): (Peer, Peer) = (harness.connect(), harness.connect())
         one.send(Self.opening(command: "i:1:::10"), Self.creation(1))
@@ -49,7 +49,7 @@ struct SealedInitTests {
 
     @Test("a client that may only read gets no mode before a client that may write has created the bucket")
     func readerFirst() throws {
-        let harness: HubHarness = try .init()
+        let harness = try HubHarness()
         let (reader, writer): (Peer, Peer) = (harness.connect(), harness.connect())
         #expect(reader.ask(Self.opening(token: "read-token")) == [Self.auth])
         #expect(writer.ask(Self.opening()) == [Self.auth, Self.sealed])
@@ -60,7 +60,7 @@ struct SealedInitTests {
     @Test("a store that cannot write the mode refuses the init with 500, and the next init tries again")
     func failing() throws {
         let faults: FaultPlan = { point in point.number == 1 ? .fail(StoreError(.full, "a test")) : .none }
-        let harness: HubHarness = try .init(faults: faults)
+        let harness = try HubHarness(faults: faults)
         let peer: Peer = harness.connect()
         let refusal: [String] = peer.ask(Self.opening())
         #expect(refusal.count == 1 && refusal[0].hasSuffix(#""code":500}"#), "\(refusal)")
@@ -72,10 +72,10 @@ struct SealedInitTests {
         "a crash before the mode is on disk leaves nothing, a crash after it a sealed bucket",
         arguments: [false, true])
     func crashing(isAfter: Bool) throws {
-        let store: MemoryStore = .init(faults: { point in
+        let store = MemoryStore(faults: { point in
             point.number == 1 ? (isAfter ? .crashAfter : .crashBefore) : .none
         })
-        let shard: TestShard = try .init(store: store)
+        let shard = try TestShard(store: store)
         #expect(shard.seal() == .unknown)
         try shard.restart()
         let answer: Answer = try shard.make("k", ["t": "clear"])
@@ -85,7 +85,7 @@ struct SealedInitTests {
 
     @Test("an open change that comes first keeps the bucket open, and the client that asked for sealed gets this mode")
     func openFirst() throws {
-        let harness: HubHarness = try .init()
+        let harness = try HubHarness()
         let old: Peer = harness.client("old")
         harness.holdsCommits = true
         old.send(edit("k", "x", to: "clear"))
@@ -99,7 +99,7 @@ struct SealedInitTests {
 
     @Test("an open change after the request to seal, in the same group, is refused with 400 under the new mode")
     func openBehind() throws {
-        let harness: HubHarness = try .init()
+        let harness = try HubHarness()
         let old: Peer = harness.client("old")
         harness.holdsCommits = true
         let peer: Peer = harness.connect()
@@ -114,7 +114,7 @@ struct SealedInitTests {
 
     @Test("a client that disconnects or opens another bucket while it waits is forgotten")
     func leaving() throws {
-        let harness: HubHarness = try .init()
+        let harness = try HubHarness()
         harness.holdsCommits = true
         let (one, two): (Peer, Peer) = (harness.connect(), harness.connect())
         one.send(Self.opening())
@@ -129,7 +129,7 @@ struct SealedInitTests {
 
     @Test("a word that is not a mode seals nothing, nor does a reader")
     func noWish() throws {
-        let harness: HubHarness = try .init()
+        let harness = try HubHarness()
         for mode: String in ["SEALED", "sealed ", "closed", ""] {
             #expect(harness.connect().ask(Self.opening(mode)) == [Self.auth, Self.open], "\(mode)")
         }
@@ -150,7 +150,7 @@ struct SealedInitTests {
 
     @Test("a bucket that becomes sealed while a channel is between two tokens is reported after the next auth")
     func betweenTokens() throws {
-        let harness: HubHarness = try .init()
+        let harness = try HubHarness()
         try Self.grantShort(harness)
         let peer: Peer = harness.connect()
         #expect(peer.ask(Self.opening(nil, token: "short-token")) == [Self.auth])
@@ -170,7 +170,7 @@ struct SealedInitTests {
             (nil, [Self.auth], [Self.auth]), ("open", [Self.auth, Self.open], [Self.auth, Self.open]),
             ("sealed", [Self.auth, Self.sealed], [Self.auth, Self.sealed]),
         ] {
-            let harness: HubHarness = try .init()
+            let harness = try HubHarness()
             try Self.grantShort(harness)
             let peer: Peer = harness.connect()
             #expect(peer.ask(Self.opening(mode, token: "short-token")) == first)
@@ -182,7 +182,7 @@ struct SealedInitTests {
 
     @Test("a reader that wanted a new bucket sealed seals it with its next token that may write")
     func readerWrites() throws {
-        let harness: HubHarness = try .init()
+        let harness = try HubHarness()
         try Self.grantShort(harness, isReadOnly: true)
         let peer: Peer = harness.connect()
         #expect(peer.ask(Self.opening(token: "short-token")) == [Self.auth])
@@ -196,7 +196,7 @@ struct SealedInitTests {
 
     @Test("an operator's mode reaches clients that have the bucket open, and holds for what they write next")
     func byOperator() throws {
-        let harness: HubHarness = try .init()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("c")
         let (app, name): (AppID, BucketName) = (try AppID("app"), try BucketName("notes"))
         harness.store.setMode(.sealed, ofNew: name, in: app)

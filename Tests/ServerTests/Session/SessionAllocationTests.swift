@@ -7,14 +7,14 @@ import ThicketProtocol
 @Suite("Allocations of sessions") struct SessionAllocationTests {
     /// Blocks for an incoming change, up to the request to the shard, and for its delivery to all listeners; medians.
     private func steps(listeners: Int) throws -> (receiving: Int, telling: Int) {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let writer: Peer = harness.client("writer")
         let all: [Peer] = [writer] + (0..<listeners).map { harness.client("listener-\($0)") }
-        for peer: Peer in all { #expect(peer.ask("0:cv:\(try harness.cv(0))") == ["0:c:[]"]) }
+        for peer in all { #expect(peer.ask("0:cv:\(try harness.cv(0))") == ["0:c:[]"]) }
         harness.holdsCommits = true
         var counts: (receiving: [Int], telling: [Int]) = ([], [])
         for number: Int in 0..<150 {
-            let digits: String = String(number, radix: 16)
+            let digits = String(number, radix: 16)
             let ccid: String = String(repeating: "0", count: 32 - digits.count) + digits
             let message: [UInt8] = Array(edit("k", ccid, sv: number == 0 ? nil : number, to: "v\(1_000 + number)").utf8)
             let receiving: Int = AllocationCount.during { harness.hub.received(writer.id, message, now: harness.now) }
@@ -23,7 +23,7 @@ import ThicketProtocol
             #expect(group.outcome.appliedCount == 1)
             let telling: Int = AllocationCount.during { harness.hub.committed(group.outcome, now: harness.now) }
             harness.settle()
-            for peer: Peer in all { #expect(peer.take().count == 1) }
+            for peer in all { #expect(peer.take().count == 1) }
             // No client reaches its rate.
             harness.pass(seconds: 1)
             guard number >= 80 else { continue }
@@ -50,12 +50,12 @@ import ThicketProtocol
         "a whole frame that came in one piece allocates nothing",
         .enabled(if: AllocationCount.isPossible, "a sanitizer has its own heap"))
     func frame() throws {
-        var reader: WebSocketReader = .init(role: .server, messageBytesMax: 1 << 20)
+        var reader = WebSocketReader(role: .server, messageBytesMax: 1 << 20)
         var bytes: [UInt8] = WebSocketWriter.frame(.text, Array(edit("k", "x1", to: "a").utf8), mask: 7)
         let whole: [UInt8] = bytes
         for round: Int in 0..<10 {
             bytes = whole
-            var isMessage: Bool = false
+            var isMessage = false
             let blocks: Int = try bytes.withUnsafeMutableBytes { buffer in
                 var input: UnsafeMutableRawBufferPointer = buffer
                 return try AllocationCount.during {

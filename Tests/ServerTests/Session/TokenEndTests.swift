@@ -10,14 +10,14 @@ import ThicketTestSupport
 struct TokenEndTests {
     private static let expired: String = #"0:auth:{"msg":"Token expired","code":401}"#
     private static let invalid: String = #"0:auth:{"msg":"Token invalid","code":401}"#
-    private static let entity: String = "403c1677-4917-2fcb-b788-c6b4e5c85237"
+    private static let entity = "403c1677-4917-2fcb-b788-c6b4e5c85237"
 
     /// A harness with one partner channel on ann's bucket, beside a client of hers that writes.
     fileprivate final class Stage {
         let harness: HubHarness
         let writer: Peer
         var peer: Peer
-        private var tokens: Int = 0
+        private var tokens = 0
 
         init(limits: ServerLimits = .init()) throws {
             harness = try HubHarness(limits: limits)
@@ -70,7 +70,7 @@ struct TokenEndTests {
 
     @Test("a token that no operator made is sent for admission, with its device, if it looks like a partner's")
     func asked() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         let token: String = stage.token()
         stage.sendInit(token: token)
         #expect(stage.harness.admissions.map(\.token) == [token])
@@ -89,7 +89,7 @@ struct TokenEndTests {
 
     @Test("a server without partners sends no token for admission")
     func withoutPartners() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         stage.harness.hub.knowsPartners = false
         stage.sendInit()
         #expect(stage.peer.take() == [Self.invalid])
@@ -98,7 +98,7 @@ struct TokenEndTests {
 
     @Test("the fault decides the answer, and the channel may try again")
     func refusals() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         for (answer, text): (AdmissionAnswer, String) in [
             (.refused(.denied(.device)), Self.invalid), (.refused(.denied(.signature)), Self.invalid),
             (.refused(.expired), Self.expired),
@@ -120,7 +120,7 @@ struct TokenEndTests {
 
     @Test("commands sent after the init wait for its answer; an answer to an init that was replaced is dropped")
     func waiting() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         stage.sendInit()
         stage.peer.send("0:cv:\(try stage.cv(0))")
         #expect(stage.peer.take().isEmpty)
@@ -133,7 +133,7 @@ struct TokenEndTests {
 
     @Test("a token delivers up to its end; from that moment nothing is delivered or accepted, without any tick")
     func exactEnd() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         _ = stage.open(30)
         try stage.follow()
         stage.harness.now.monotonic += 29_999_000_000
@@ -154,7 +154,7 @@ struct TokenEndTests {
 
     @Test("clients that know only 'expired' get it when a token ends")
     func oldClients() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         stage.peer.send(
             #"0:init:{"clientid":"c","token":"\#(stage.token())","app_id":"app","name":"notes","device_id":"d"}"#)
         stage.harness.admit(.admitted(stage.pass(5)))
@@ -165,7 +165,7 @@ struct TokenEndTests {
 
     @Test("another token within a minute first gets the missed changes, once and in order, then new ones")
     func renewal() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         _ = stage.open(30)
         try stage.follow()
         stage.writer.send(edit("a", "x1", to: "1"))
@@ -183,9 +183,9 @@ struct TokenEndTests {
 
     @Test("missed changes are read from disk when memory does not reach back; when disk does not either, cv:? is sent")
     func renewalFromDisk() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.tailChangesMax = 1
-        let stage: Stage = try .init(limits: limits)
+        let stage = try Stage(limits: limits)
         _ = stage.open(30)
         try stage.follow()
         for round: Int in 0..<2 {
@@ -201,7 +201,7 @@ struct TokenEndTests {
 
     @Test("a bad token does not change the time of grace, which ends a minute after the end of the first token")
     func grace() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         _ = stage.open(30)
         stage.harness.pass(seconds: 30)
         _ = stage.peer.take()
@@ -222,7 +222,7 @@ struct TokenEndTests {
 
     @Test("a channel that lapses before the others of its connection ends alone")
     func otherChannels() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         _ = stage.open(30)
         #expect(stage.open(300, channel: 1, bucket: "tags") == ["1:auth:\(Self.entity)"])
         stage.harness.pass(seconds: 90)
@@ -238,7 +238,7 @@ struct TokenEndTests {
 
     @Test("when the time of grace ends while a token is checked, the answer is awaited")
     func endWhileAsking() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         _ = stage.open(30)
         stage.harness.pass(seconds: 30)
         stage.harness.pass(seconds: 59)
@@ -252,7 +252,7 @@ struct TokenEndTests {
 
     @Test("a client may renew under another name: delivery continues, and its changes carry the new name")
     func renamed() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         _ = stage.open(30)
         try stage.follow()
         stage.harness.pass(seconds: 30)
@@ -269,7 +269,7 @@ struct TokenEndTests {
     @Test("an init with a command, of another bucket or user, or before the end, starts the channel from the start")
     func freshStarts() throws {
         for change: Int in [0, 2, 3, 4] {
-            let stage: Stage = try .init()
+            let stage = try Stage()
             _ = stage.open(30)
             try stage.follow()
             if change < 4 { stage.harness.pass(seconds: 30) }
@@ -280,7 +280,7 @@ struct TokenEndTests {
             case 2: stage.sendInit(bucket: "tags")
             default: stage.sendInit()
             }
-            let other: String = "32eef65f-4118-b629-2974-c2ca371bfe39"
+            let other = "32eef65f-4118-b629-2974-c2ca371bfe39"
             stage.harness.admit(.admitted(stage.pass(30, entity: change == 3 ? other : Self.entity)))
             let answers: [String] = stage.peer.take()
             #expect(answers.first == "0:auth:\(change == 3 ? other : Self.entity)")
@@ -293,7 +293,7 @@ struct TokenEndTests {
 
     @Test("T17: a clock that is set back an hour revives nothing; one that is set forward ends tokens at once")
     func clocks() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         _ = stage.open(30)
         try stage.follow()
         stage.harness.now.unix -= 3_600_000
@@ -314,7 +314,7 @@ struct TokenEndTests {
     @Test(
         "T17: whatever the clock does, a token never outlives its stated time, and a jump forward only shortens tokens")
     func jumps() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         _ = stage.open(1_000)
         stage.harness.now.unix -= 3_600_000
         _ = stage.open(2_000, channel: 1, bucket: "tags")
@@ -331,7 +331,7 @@ struct TokenEndTests {
 
     @Test("T18: a sign-out ends every channel of that device, with its tokens; other devices and users stay")
     func signOut() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         let first: Peer = stage.peer
         _ = stage.open(30)
         _ = stage.open(60, channel: 1, bucket: "tags")
@@ -365,7 +365,7 @@ struct TokenEndTests {
 
     @Test("a sign-out and a token's end also reach a channel whose bucket is still being opened")
     func whileOpening() throws {
-        let stage: Stage = try .init()
+        let stage = try Stage()
         for round: Int in 0..<2 {
             stage.harness.holdsReads = true
             stage.sendInit(bucket: "fresh\(round)")
@@ -388,9 +388,9 @@ struct TokenEndTests {
 
     @Test("a connection that sends too many tokens for its channels is closed with 1013")
     func flood() throws {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.channelsPerConnectionMax = 2
-        let stage: Stage = try .init(limits: limits)
+        let stage = try Stage(limits: limits)
         for _ in 0..<5 { stage.sendInit() }
         #expect(stage.harness.admissions.count == 4)
         #expect(stage.harness.closed[stage.peer.id] == .tryAgainLater)

@@ -9,27 +9,27 @@ import ThicketTestSupport
 /// A channel whose tokens end again and again receives what a channel with a lasting token receives: each change once,
 /// in order; and the outcomes of its own changes.
 struct TokenRenewalModelTests {
-    private static let entity: String = "e-1"
+    private static let entity = "e-1"
 
     @Test("tokens that end at any moment neither lose nor duplicate a change", arguments: 0..<24)
     func churn(round: Int) throws {
         let seed: UInt64 = UInt64(round) + (getenv("THICKET_SEED").flatMap { UInt64(String(cString: $0)) } ?? 40_000)
-        var random: SeededRandom = .init(seed: seed)
-        var limits: ServerLimits = .init()
+        var random = SeededRandom(seed: seed)
+        var limits = ServerLimits()
         limits.tailChangesMax = round % 3 == 0 ? 1 : 50
         limits.catchUpPageChanges = round % 2 == 0 ? 2 : 20_000
-        let harness: HubHarness = try HubHarness(limits: limits)
+        let harness = try HubHarness(limits: limits)
         harness.hub.knowsPartners = true
         try harness.grant("lasting", user: Self.entity)
         let other: Peer = harness.client("w", token: "lasting")
         let guest: Peer = harness.connect()
         var (heard, own): ([String], [String]) = ([], [])
-        var isOpen: Bool = false
+        var isOpen = false
         var (passed, renewals): (Int, Int) = (0, 0)
 
         func below(_ limit: UInt64) -> Int { Int(random.next() % limit) }
         func record(_ messages: [String]) {
-            for message: String in messages {
+            for message in messages {
                 if message.hasPrefix("0:auth:\(Self.entity)") {
                     isOpen = true
                     renewals += 1
@@ -37,7 +37,7 @@ struct TokenRenewalModelTests {
                 if message.hasPrefix("0:auth:{") { isOpen = false }
                 guard message.hasPrefix("0:c:[") else { continue }
                 #expect(isOpen, "nothing is delivered without a token (seed \(seed))")
-                for ccid: String in message.allBetween(#""ccids":[""#, and: "\"") {
+                for ccid in message.allBetween(#""ccids":[""#, and: "\"") {
                     if message.contains("\"error\"") { own.append(ccid) } else { heard.append(ccid) }
                 }
             }
@@ -109,7 +109,7 @@ struct TokenRenewalModelTests {
         #expect(Set(heard).count == heard.count)
         #expect(own == refused, "seed \(seed)")
         var cvs: [String: Int] = [:]
-        for (place, ccid): (Int, String) in heard.enumerated() { cvs[ccid] = place }
+        for (place, ccid) in heard.enumerated() { cvs[ccid] = place }
         let mine: [Int] = sent.filter { $0.hasPrefix("o") }.compactMap { cvs[$0] }
         #expect(mine == mine.sorted(), "in the order of the log (seed \(seed))")
     }

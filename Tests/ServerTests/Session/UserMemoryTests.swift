@@ -6,12 +6,12 @@ import ThicketTestSupport
 
 /// The memory that waiting changes of one user may use, on however many connections they come.
 struct UserMemoryTests {
-    private static let text: String = .init(repeating: "x", count: Hub.largeFrom)
+    private static let text = String(repeating: "x", count: Hub.largeFrom)
     /// Roughly what one change of `text` counts: room for one, not for two.
     private static let room: Int = Hub.largeFrom + 1
 
     private func harness(changeBytesPerUserMax: Int = Self.room) throws -> HubHarness {
-        var limits: ServerLimits = .init()
+        var limits = ServerLimits()
         limits.changeBytesPerUserMax = changeBytesPerUserMax
         return try HubHarness(limits: limits)
     }
@@ -121,10 +121,10 @@ struct UserMemoryTests {
     @Test(
         "a change of many small members counts its size in memory, not its text alone", arguments: [100, 20_000])
     func members(count: Int) throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("a")
         harness.holdsCommits = true
-        let list: String = .init(repeating: "1,", count: count) + "1"
+        let list = String(repeating: "1,", count: count) + "1"
         let message: String =
             "0:c:{\"id\":\"k\",\"o\":\"M\",\"ccid\":\"1\",\"v\":{\"t\":{\"o\":\"+\",\"v\":[\(list)]}}}"
         peer.send(message)
@@ -141,13 +141,13 @@ struct UserMemoryTests {
 
     @Test("several changes of one message share its size in memory")
     func array() throws {
-        let harness: HubHarness = try HubHarness()
+        let harness = try HubHarness()
         let peer: Peer = harness.client("a")
         harness.holdsCommits = true
         let changes: [String] = (0..<10).map { String(edit("k\($0)", "\($0)", to: "x").dropFirst(4)) }
         let message: String = "0:c:[\(changes.joined(separator: ","))]"
         peer.send(message)
-        var bytes: Int = 0
+        var bytes = 0
         for case .change(let submitted) in harness.requests { bytes += submitted.reservation.bytes }
         #expect(harness.requests.count == 10)
         #expect((message.utf8.count..<message.utf8.count * 5).contains(bytes))

@@ -15,7 +15,7 @@ struct SockJSCodecTests {
     @Test("exactly the characters that JSON and browsers need are escaped")
     func escapes() {
         for value: UInt32 in 0...0xFFFF {
-            guard let scalar: Unicode.Scalar = .init(value) else { continue }
+            guard let scalar = Unicode.Scalar(value) else { continue }
             let short: [UInt32: String] = [
                 0x08: "\\b", 0x09: "\\t", 0x0A: "\\n", 0x0C: "\\f", 0x0D: "\\r", 0x22: "\\\"", 0x5C: "\\\\",
             ]
@@ -24,7 +24,7 @@ struct SockJSCodecTests {
                 case 0...0x1F, 0x200C...0x200F, 0x2028...0x202F, 0x2060...0x206F, 0xFFF0...0xFFFF: true
                 default: false
                 }
-            let digits: String = .init(value, radix: 16)
+            let digits = String(value, radix: 16)
             let long: String = "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
             let expected: String = short[value] ?? (isFragile ? long : String(scalar))
             let isRight: Bool = Self.json("a\(String(scalar))z").utf8.elementsEqual("\"a\(expected)z\"".utf8)
@@ -38,13 +38,13 @@ struct SockJSCodecTests {
     @Test("escaped text is read back unchanged, whatever it holds")
     func roundTrip() throws {
         for seed: UInt64 in 1...300 {
-            var random: SeededRandom = .init(seed: seed)
-            var text: String = ""
+            var random = SeededRandom(seed: seed)
+            var text = ""
             for _ in 0..<Int.random(in: 0...40, using: &random) {
                 let range: ClosedRange<UInt32> =
                     [0...0x7F, 0x2000...0x2070, 0xFFE0...0xFFFF, 0...0x10FFFF]
                     .randomElement(using: &random) ?? 0...0x7F
-                guard let scalar: Unicode.Scalar = .init(UInt32.random(in: range, using: &random)) else { continue }
+                guard let scalar = Unicode.Scalar(UInt32.random(in: range, using: &random)) else { continue }
                 text.unicodeScalars.append(scalar)
             }
             let element: [UInt8] = SockJSText.element(text.utf8)
@@ -56,7 +56,7 @@ struct SockJSCodecTests {
     @Test("a frame that is shared as a WebSocket's returns its text, whatever its length")
     func sharedFrame() {
         for count: Int in [0, 1, 125, 126, 65_535, 65_536, 70_000] {
-            let text: [UInt8] = .init(repeating: 0x61, count: count)
+            let text = [UInt8](repeating: 0x61, count: count)
             #expect(SharedFrame(text: text).text.elementsEqual(text))
         }
     }
@@ -74,7 +74,7 @@ struct SockJSCodecTests {
             ("[\"\\ud83d\\ud83d\\ude00\"]", .success(["\u{FFFD}😀"])),
             ("[\"\\\\ud83d\\ud83d\"]", .success(["\\ud83d\u{FFFD}"])), ("[\"\\ud83d\",1]", .failure(.broken)),
         ]
-        for (body, expected): (String, Result<[String], SockJSPayload.Failure>) in cases {
+        for (body, expected) in cases {
             let result: Result<[String], SockJSPayload.Failure> = Self.result { () throws(SockJSPayload.Failure) in
                 try SockJSPayload.messages(Array(body.utf8))
             }
@@ -97,7 +97,7 @@ struct SockJSCodecTests {
 
     @Test("jsonp_send accepts a form's field and a plain body")
     func forms() {
-        let form: String = "application/x-www-form-urlencoded"
+        let form = "application/x-www-form-urlencoded"
         let cases: [(String, String?, Result<[String], SockJSPayload.Failure>)] = [
             ("d=%5B%22x%22%5D", form, .success(["x"])), ("a=1&d=[%22a+b%22]&d=no", form, .success(["a b"])),
             ("d=%5B%22x%22%5D", "Application/X-WWW-Form-Urlencoded ; charset=UTF-8", .success(["x"])),
@@ -107,7 +107,7 @@ struct SockJSCodecTests {
             ("d=%5", form, .failure(.broken)),
             ("d=%zz", form, .failure(.broken)),
         ]
-        for (body, type, expected): (String, String?, Result<[String], SockJSPayload.Failure>) in cases {
+        for (body, type, expected) in cases {
             let result: Result<[String], SockJSPayload.Failure> = Self.result { () throws(SockJSPayload.Failure) in
                 try SockJSPayload.messages(Array(body.utf8), contentType: type)
             }
@@ -137,7 +137,7 @@ struct SockJSCodecTests {
             ("/9/x/eventsource", .session("x", .eventsource)), ("/9/x/htmlfile", .session("x", .htmlfile)),
             ("/9/x/jsonp_send", .session("x", .jsonpSend)),
         ]
-        for (rest, place): (String, SockJSPath.Place?) in cases {
+        for (rest, place) in cases {
             #expect(SockJSPath(Substring("/sock/1/Notes" + rest))?.place == place, "\(rest)")
         }
         let nothing: [String] = [
@@ -146,7 +146,7 @@ struct SockJSCodecTests {
             "/a/a/xhr/", "/a/a/xhrs", "/a/a/XHR", "/info/", "/a/\(String(repeating: "x", count: 129))/xhr",
             "/iframé.html",
         ]
-        for rest: String in nothing {
+        for rest in nothing {
             #expect(SockJSPath(Substring("/sock/1/notes" + rest))?.place == .nothing, "\(rest)")
         }
         for path: String in [
@@ -165,7 +165,7 @@ struct SockJSCodecTests {
             (.init(.htmlfile, callback: "cb"), "<script>\np(\"a[\\\"x\\\"]\");\n</script>\r\n"),
             (.init(.jsonp, callback: "a.cb"), "a.cb(\"a[\\\"x\\\"]\");\r\n"),
         ]
-        for (receiver, text): (SockJSReceiver, String) in wrapped {
+        for (receiver, text) in wrapped {
             #expect(String(decoding: receiver.wrap(frame), as: UTF8.self) == text)
         }
         #expect(SockJSReceiver(.xhrStreaming).prelude.count == 2_049)

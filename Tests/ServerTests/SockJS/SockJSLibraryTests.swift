@@ -10,7 +10,7 @@ struct SockJSLibraryTests {
     private static let script: [UInt8] = Array("!function(e){window.SockJS=e}({})".utf8)
 
     private static func request(_ path: String, _ field: String = "") throws -> HTTPRequest {
-        var reader: HTTPRequestReader = .init()
+        var reader = HTTPRequestReader()
         return try #require(
             try Array("GET \(path) HTTP/1.1\r\nhost: x\r\n\(field)\r\n".utf8).withUnsafeBytes {
                 (bytes: UnsafeRawBufferPointer) in
@@ -20,9 +20,9 @@ struct SockJSLibraryTests {
     }
 
     private static func replies(_ setting: String?, installed: [UInt8]?) -> SockJSReplies {
-        var config: ServerConfig = .init()
-        if let setting: String { config.sockJSScript = setting }
-        let settings: SockJSSettings = .init(config) { path, bytesMax in
+        var config = ServerConfig()
+        if let setting { config.sockJSScript = setting }
+        let settings = SockJSSettings(config) { path, bytesMax in
             #expect(path == "/usr/share/nodejs/sockjs-client/dist/sockjs.min.js" && bytesMax == 1 << 20)
             return installed
         }
@@ -34,7 +34,7 @@ struct SockJSLibraryTests {
         let replies: SockJSReplies = Self.replies(nil, installed: Self.script)
         let page: HTTPResponse = replies.iframe(try Self.request("/sock/1/app/iframe.html"))
         #expect(page.status == 200)
-        let text: String = .init(decoding: page.body, as: UTF8.self)
+        let text = String(decoding: page.body, as: UTF8.self)
         #expect(text.contains("<script src=\"sockjs.min.js\"></script>"))
         #expect(!text.contains("://"))
         let file: HTTPResponse = replies.library(try Self.request("/sock/1/app/sockjs.min.js"))
@@ -57,7 +57,7 @@ struct SockJSLibraryTests {
             replies.library(try Self.request("/sock/1/app/sockjs.min.js")),
         ] {
             #expect(answer.status == 404)
-            let text: String = .init(decoding: answer.body, as: UTF8.self)
+            let text = String(decoding: answer.body, as: UTF8.self)
             #expect(text.contains("sockjs-script") && text.contains("node-sockjs-client"), "\(text)")
             #expect(answer.fields["access-control-allow-origin"] == "*")
         }

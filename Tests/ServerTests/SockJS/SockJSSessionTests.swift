@@ -7,8 +7,8 @@ import ThicketTestSupport
 @Suite("SockJS sessions")
 struct SockJSSessionTests {
     private static let second: Int64 = 1_000_000_000
-    private let poll: SockJSReceiver = .init(.xhr)
-    private let stream: SockJSReceiver = .init(.xhrStreaming)
+    private let poll = SockJSReceiver(.xhr)
+    private let stream = SockJSReceiver(.xhrStreaming)
 
     private static func text(_ actions: [SockJSSession.Action]) -> [String] {
         actions.map { (action: SockJSSession.Action) in
@@ -24,7 +24,7 @@ struct SockJSSessionTests {
     private static func element(_ text: String) -> [UInt8] { SockJSText.element(text.utf8) }
 
     private func session(_ change: (inout SockJSRules) -> Void = { _ in }) -> SockJSSession {
-        var rules: SockJSRules = .init()
+        var rules = SockJSRules()
         change(&rules)
         return SockJSSession(rules: rules, now: 0)
     }
@@ -63,9 +63,9 @@ struct SockJSSessionTests {
         var session: SockJSSession = session { $0.responseBytesMax = 100 }
         #expect(session.attach(stream, now: 0) == .admitted)
         #expect(Self.text(session.flush(now: 0)) == ["o\n"])
-        let long: String = .init(repeating: "x", count: 40)
+        let long = String(repeating: "x", count: 40)
         for _ in 0..<5 { #expect(session.enqueue(Self.element(long)) == true) }
-        let frame: String = "a[\"\(long)\",\"\(long)\"]\n"
+        let frame = "a[\"\(long)\",\"\(long)\"]\n"
         // Two of 42 make a frame; with the open frame it is 91 bytes, so one more frame goes.
         #expect(Self.text(session.flush(now: 0)) == [frame, frame, "finish"])
         #expect(session.queueBytes == 42)
@@ -151,10 +151,10 @@ struct SockJSSessionTests {
     @Test("whatever happens, each message is delivered once and in order, or the session is closed")
     func anyOrder() {
         for seed: UInt64 in 1...300 {
-            var random: SeededRandom = .init(seed: seed)
-            var rules: SockJSRules = .init()
+            var random = SeededRandom(seed: seed)
+            var rules = SockJSRules()
             rules.responseBytesMax = Int.random(in: 4...60, using: &random)
-            var run: Run = .init(session: SockJSSession(rules: rules, now: 0))
+            var run = Run(session: SockJSSession(rules: rules, now: 0))
             for _ in 0..<80 { run.step(&random) }
             #expect(run.isInOrder, "seed \(seed): \(run.received) of \(run.sent)")
             #expect(run.endings <= 1 && (run.endings == 1) == !run.session.isOpen, "seed \(seed)")
@@ -164,10 +164,10 @@ struct SockJSSessionTests {
     /// A session with receivers that attach and leave.
     private struct Run {
         var session: SockJSSession
-        var sent: Int = 0
+        var sent = 0
         var received: [Int] = []
-        var endings: Int = 0
-        var isServed: Bool = false
+        var endings = 0
+        var isServed = false
         var time: Int64 = 0
 
         var isInOrder: Bool { received == Array(0..<received.count) && received.count <= sent }
@@ -178,7 +178,7 @@ struct SockJSSessionTests {
             case 0..<8:
                 if session.isOpen, session.enqueue(SockJSSessionTests.element("\(sent)")) { sent += 1 }
             case 8..<13:
-                let receiver: SockJSReceiver = .init(Bool.random(using: &random) ? .xhr : .xhrStreaming)
+                let receiver = SockJSReceiver(Bool.random(using: &random) ? .xhr : .xhrStreaming)
                 if session.attach(receiver, now: time) == .admitted { isServed = true }
             case 13..<18: receive(session.flush(now: time))
             case 18: receive(session.tick(now: time))
@@ -191,7 +191,7 @@ struct SockJSSessionTests {
         }
 
         private mutating func receive(_ actions: [SockJSSession.Action]) {
-            for action: SockJSSession.Action in actions {
+            for action in actions {
                 switch action {
                 case .write(let bytes): receive(String(decoding: bytes, as: UTF8.self))
                 case .finish: isServed = false

@@ -8,7 +8,7 @@ import ThicketTestSupport
 /// The part of a bucket's ccids that is looked up in the store instead of held in memory.
 @Suite("Archived ccids") struct ArchivedChangeIDTests {
     private func settings(perBlock: Int = 20, runs: Int = 4) -> RetentionSettings {
-        var settings: RetentionSettings = .init()
+        var settings = RetentionSettings()
         (settings.changeIDsPerBlock, settings.changeIDsLooseMin) = (perBlock, perBlock)
         settings.changeIDRunsMax = runs
         settings.changeIDInterval = 1_000
@@ -30,21 +30,21 @@ import ThicketTestSupport
 
     @Test("however long its log is, a bucket reads a short tail of ccids and knows every ccid")
     func shortTail() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 61)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 61)
         let maintenance: any StoreMaintenance = try store.makeMaintenance(settings())
         let ids: [BucketID] = [try StoreDriver.id("a"), try StoreDriver.id("b")]
         for _ in 0..<12 {
             try driver.run(70, in: ids, keys: 3)
-            for batch: MaintenanceBatch in try keep(maintenance, driver) {
-                for merge: MaintenanceBatch.ChangeIDMerge in batch.changeIDMerges {
+            for batch in try keep(maintenance, driver) {
+                for merge in batch.changeIDMerges {
                     let bytes: Int = merge.blocks.reduce(0) { $0 + $1.block.count }
                     // Half of the bytes are old, up to the end of a block; four runs of 20 add the rest.
                     #expect(bytes <= 2_100)
                 }
             }
-            for id: BucketID in ids {
+            for id in ids {
                 let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
                 #expect(try driver.writer.changeIDTail(of: bucket.record.row).entries.count < 20)
                 #expect(try driver.knownChanges(in: bucket.record) == Set(bucket.log.map(\.gid)))
@@ -53,23 +53,23 @@ import ThicketTestSupport
             }
         }
         #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
-        let database: Database = try .init(path: store.path)
+        let database = try Database(path: store.path)
         #expect(try database.integer("SELECT count(*) FROM idset") ?? 0 > 10)
         #expect(try database.integer("SELECT count(*) FROM idrun") ?? 99 < 8)
     }
 
     @Test("a merge that is interrupted anywhere loses no ccid, and the next one finishes", arguments: 0..<6)
     func brokenMerge(_ stop: Int) throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 62)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 62)
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(200, in: [id])
         try keep(try store.makeMaintenance(settings()), driver)
         try driver.run(100, in: [id])
         driver.now += 10_000
         let maintenance: any StoreMaintenance = try store.makeMaintenance(settings())
-        var merges: Int = 0
+        var merges = 0
         while merges <= stop, let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
             merges += batch.changeIDMerges.count
             if merges <= stop { _ = try driver.writer.apply(batch) }
@@ -84,22 +84,22 @@ import ThicketTestSupport
 
     @Test("blocks whose changes were all cut from the log are removed, and their ccids stay known")
     func cutRuns() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 68)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 68)
         var settings: RetentionSettings = settings(runs: 1_000)
         (settings.logAgeMin, settings.logChangesMin, settings.sweepInterval) = (0, 50, 1_000)
         let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         let id: BucketID = try StoreDriver.id("a")
         for _ in 0..<8 {
             try driver.run(60, in: [id])
-            for batch: MaintenanceBatch in try keep(maintenance, driver) {
-                for cut: MaintenanceBatch.Cut in batch.cuts { driver.buckets[id]?.record.floor = cut.floor }
+            for batch in try keep(maintenance, driver) {
+                for cut in batch.cuts { driver.buckets[id]?.record.floor = cut.floor }
             }
             let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
             #expect(try driver.knownChanges(in: bucket.record) == Set(bucket.log.map(\.gid)))
         }
-        let database: Database = try .init(path: store.path)
+        let database = try Database(path: store.path)
         let (rows, runs): (Int64, Int64) = (
             try database.integer("SELECT count(*) FROM chg") ?? 0,
             try database.integer("SELECT count(*) FROM idrun") ?? 0
@@ -111,9 +111,9 @@ import ThicketTestSupport
 
     @Test("a run planned twice is applied once")
     func staleRun() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 63)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 63)
         try driver.run(50, in: [try StoreDriver.id("a")])
         let (one, two): (any StoreMaintenance, any StoreMaintenance) = (
             try store.makeMaintenance(settings()), try store.makeMaintenance(settings())
@@ -128,10 +128,10 @@ import ThicketTestSupport
 
     @Test("the check finds a missing archived ccid")
     func missing() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         do {
-            let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-            let driver: StoreDriver = try .init(try store.makeWriter(), seed: 64)
+            let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+            let driver = try StoreDriver(try store.makeWriter(), seed: 64)
             try driver.run(90, in: [try StoreDriver.id("a")])
             try keep(try store.makeMaintenance(settings(runs: 99)), driver)
         }
@@ -142,12 +142,12 @@ import ThicketTestSupport
 
     @Test("a store of schema version 1 archives the ccids that it has")
     func migrated() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         var log: Set<GlobalID> = []
         let id: BucketID = try StoreDriver.id("a")
         let saved: [BucketID: StoreDriver.Bucket] = try {
-            let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-            let driver: StoreDriver = try .init(try store.makeWriter(), seed: 65)
+            let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+            let driver = try StoreDriver(try store.makeWriter(), seed: 65)
             try driver.run(90, in: [id])
             log = Set(driver.buckets[id]?.log.map(\.gid) ?? [])
             return driver.buckets
@@ -166,8 +166,8 @@ import ThicketTestSupport
             ALTER TABLE app DROP COLUMN notes; DROP TABLE pro; DROP TABLE old_login;
             DROP TABLE profile; DROP TABLE credential; DROP TABLE login; DROP TABLE reset_code; PRAGMA user_version=1
             """, in: "thicket.db")
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 66)
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 66)
         driver.buckets = saved
         let record: BucketRecord = try #require(saved[id]).record
         #expect(try driver.writer.changeIDTail(of: record.row).entries.count == 90)
@@ -179,9 +179,9 @@ import ThicketTestSupport
 
     @Test("client names that no change uses are removed, a few at a time, and may come again")
     func clientNames() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 67)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 67)
         let id: BucketID = try StoreDriver.id("a")
         for number: Int in 0..<60 {
             try driver.put(try EntityKey("k"), ["n": .number(JSONNumber(Int64(number)))], in: id, client: "c-\(number)")
@@ -193,7 +193,7 @@ import ThicketTestSupport
         (settings.clientScanRows, settings.sweepInterval) = (3, 1_000)
         let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         driver.now += 10_000
-        var comesBack: Bool = false
+        var comesBack = false
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
             #expect(batch.unusedClients?.rows.count ?? 0 <= 8)
             if batch.unusedClients != nil, !comesBack {
@@ -202,9 +202,9 @@ import ThicketTestSupport
                 try driver.commit()
                 comesBack = true
             }
-            for move: BucketMove in try driver.writer.apply(batch) { driver.buckets[id]?.record.floor = move.floor }
+            for move in try driver.writer.apply(batch) { driver.buckets[id]?.record.floor = move.floor }
         }
-        let database: Database = try .init(path: store.path)
+        let database = try Database(path: store.path)
         #expect(comesBack)
         #expect(try database.integer("SELECT count(*) FROM client") == 11)
         #expect(try database.integer("SELECT count(*) FROM client WHERE name = 'c-3'") == 1)

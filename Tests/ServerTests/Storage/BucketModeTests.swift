@@ -8,13 +8,13 @@ import ThicketTestSupport
 /// Modes of buckets in the file: how they are set and checked, and what a restore and an upgrade keep.
 @Suite("Modes of buckets in the store")
 struct BucketModeTests {
-    private let folder: StoreFolder = .init()
+    private let folder = StoreFolder()
     private var path: String { folder.path("thicket.db") }
 
     private func open() throws -> SQLiteStore { try SQLiteStore(path: path, settings: .testing) }
 
     private func admin(_ shard: TestShard) throws -> StoreAdmin {
-        let admin: StoreAdmin = try .init(path: path)
+        let admin = try StoreAdmin(path: path)
         try admin.createApp(shard.bucket.app, now: 0)
         return admin
     }
@@ -23,9 +23,9 @@ struct BucketModeTests {
 
     @Test("a mode set for a name applies to all users' buckets or to none, and never to a bucket with objects")
     func setting() throws {
-        let shard: TestShard = try .init(store: try open())
+        let shard = try TestShard(store: try open())
         let (admin, app, name) = (try admin(shard), shard.bucket.app, shard.bucket.name)
-        let bob: BucketID = .init(app: app, user: try UserID("bob"), name: name)
+        let bob = BucketID(app: app, user: try UserID("bob"), name: name)
         try shard.make("k", ["t": "clear"])
         try shard.group([try shard.submission("k", d: ["t": "clear"], bucket: bob)])
         #expect(throws: StoreAdminError.bucketsInUse(name, users: 2)) { try admin.setMode(.sealed, of: name, in: app) }
@@ -42,7 +42,7 @@ struct BucketModeTests {
         #expect(throws: StoreAdminError.options) {
             try admin.setMode(.sealed, of: BucketName(BucketOptions.name), in: app)
         }
-        let none: AppID = try .init("none")
+        let none = try AppID("none")
         #expect(throws: StoreAdminError.unknownApp(none)) { try admin.setMode(.sealed, of: name, in: none) }
     }
 
@@ -57,7 +57,7 @@ struct BucketModeTests {
         ])
     func finding(sql: String, word: String) throws {
         do {
-            let shard: TestShard = try .init(store: try open())
+            let shard = try TestShard(store: try open())
             shard.seal()
             try shard.create()
             try shard.insert(1, sv: 1)
@@ -72,12 +72,12 @@ struct BucketModeTests {
     @Test("the check finds an open bucket with objects that was turned into a sealed one by hand")
     func turned() throws {
         do {
-            let shard: TestShard = try .init(store: try open())
+            let shard = try TestShard(store: try open())
             try shard.make("k", ["t": "clear"])
         }
         try folder.run("UPDATE bucket SET mode = 1", in: "thicket.db")
         #expect(try !findings().isEmpty)
-        let shard: TestShard = try .init(store: try open())
+        let shard = try TestShard(store: try open())
         #expect(try shard.send("k", sv: 1, v: ["t": ["o": "r", "v": "more"]]) == .error(400))
     }
 
@@ -86,7 +86,7 @@ struct BucketModeTests {
         let copy: String = folder.path("copy.db")
         do {
             let store: SQLiteStore = try open()
-            let shard: TestShard = try .init(store: store)
+            let shard = try TestShard(store: store)
             shard.seal()
             try shard.create()
             try shard.insert(1, sv: 1)
@@ -95,7 +95,7 @@ struct BucketModeTests {
         }
         let report: StoreRestore.Report = try StoreRestore.run(from: copy, to: path, settings: .testing)
         #expect(try findings() == [])
-        let shard: TestShard = try .init(store: try open())
+        let shard = try TestShard(store: try open())
         #expect(try shard.make("k", ["t": "clear"]) == .error(400))
         for sv: Version in [1, 2, 3, report.versionsAdded] { #expect(try shard.insert(2, sv: sv) == .error(405)) }
         #expect(try shard.insert(2, sv: report.versionsAdded + 1).version == report.versionsAdded + 3)
@@ -105,11 +105,11 @@ struct BucketModeTests {
     @Test("retention cuts the log of a sealed bucket and keeps its order; late operations are still accepted")
     func cut() throws {
         let store: SQLiteStore = try open()
-        let shard: TestShard = try .init(.cold, store: store)
+        let shard = try TestShard(.cold, store: store)
         shard.seal()
         try shard.create()
         for number: Int in 1...60 { try shard.insert(number, sv: 1) }
-        var settings: RetentionSettings = .init()
+        var settings = RetentionSettings()
         (settings.logAgeMin, settings.logChangesMin) = (0, 10)
         let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: 1 << 40) { _ = try shard.core.apply(batch) }
@@ -124,9 +124,9 @@ struct BucketModeTests {
     @Test("a file of schema version 8 has open buckets, which work as before")
     func migrated() throws {
         do {
-            let old: Database = try .init(path: path)
+            let old = try Database(path: path)
             _ = try old.text("PRAGMA journal_mode=WAL")
-            for migration: String in Schema.migrations.prefix(8) { try old.execute(migration) }
+            for migration in Schema.migrations.prefix(8) { try old.execute(migration) }
             try Meta.seed(old) { Array(repeating: 7, count: $0) }
             try old.execute(
                 """
@@ -138,7 +138,7 @@ struct BucketModeTests {
                 PRAGMA application_id=\(Schema.applicationID); PRAGMA user_version=8
                 """)
         }
-        let shard: TestShard = try .init(store: try open())
+        let shard = try TestShard(store: try open())
         #expect(try shard.store.makeReader().bucket(shard.bucket)?.mode == .open)
         #expect(shard.seal() == .mode(.open))
         #expect(try shard.send("k", sv: 1, v: ["t": ["o": "r", "v": "b"]]).version == 2)
@@ -148,7 +148,7 @@ struct BucketModeTests {
     @Test("an erased user leaves no mode behind")
     func erased() throws {
         let store: SQLiteStore = try open()
-        let shard: TestShard = try .init(store: store)
+        let shard = try TestShard(store: store)
         shard.seal()
         try shard.create()
         try folder.run(

@@ -9,9 +9,9 @@ struct BucketOptionsTests {
         "once the log is cut, a bucket with a smaller version_max keeps fewer versions readable",
         arguments: StoreKind.allCases)
     func versions(kind: StoreKind) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 3)
         let options: BucketID = try #require(BucketOptions.bucket(of: try AppID("notes")))
         let (few, many): (BucketID, BucketID) = (try StoreDriver.id("few"), try StoreDriver.id("many"))
         try driver.put(try EntityKey("few"), ["version_max": 2, "version10_max": 1, "capacity": 7], in: options)
@@ -22,7 +22,7 @@ struct BucketOptionsTests {
             }
         }
         try driver.commit()
-        var settings: RetentionSettings = .init()
+        var settings = RetentionSettings()
         (settings.logAgeMin, settings.logChangesMin, settings.versionsNewest, settings.versionsSparse) = (0, 1, 20, 1)
         let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now + 1_000_000) {
@@ -43,9 +43,9 @@ struct BucketOptionsTests {
         "changes of all users' buckets of one name are read in the order of the log, in pages",
         arguments: StoreKind.allCases)
     func all(kind: StoreKind) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 4)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 4)
         var expected: [String] = []
         for number: Int in 0..<30 {
             let user: String = ["ann", "bob", "eve"][number % 3]

@@ -8,7 +8,7 @@ import ThicketTestSupport
 /// The length of what is sent decides where the next page of a catch-up begins, which may be inside the page read
 /// before; the bucket's log is scanned only once all the same.
 @Suite("Positions of catch-ups") struct CatchUpPositionsTests {
-    private let folder: StoreFolder = .init()
+    private let folder = StoreFolder()
     private let store: SQLiteStore
     private let bucket: BucketRecord
     /// Positions of all changes of the bucket.
@@ -16,7 +16,7 @@ import ThicketTestSupport
 
     init() throws {
         store = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 71)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 71)
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(120, in: [id, try StoreDriver.id("b")], keys: 12)
         bucket = try #require(driver.buckets[id]).record
@@ -37,10 +37,10 @@ import ThicketTestSupport
         #expect(positions.count > 40)
         let reader: any StoreReader = try store.makeReader()
         let bytes: Int = positions.count * MemoryLayout<GlobalID>.size
-        for start: Int in stride(from: 0, to: positions.count - 12, by: 5) {
+        for start in stride(from: 0, to: positions.count - 12, by: 5) {
             let after: GlobalID = start == 0 ? 0 : positions[start - 1]
             if start > 0 {
-                let place: ReaderCache.CatchUpPlace = .init(bucket: bucket.row, upTo: bucket.head)
+                let place = ReaderCache.CatchUpPlace(bucket: bucket.row, upTo: bucket.head)
                 #expect(store.readerCache.catchUp(place, after: after).map(Array.init) == Array(positions[start...]))
             }
             let found: ChangePage = try page(reader, after: after, limit: 10)
@@ -64,7 +64,7 @@ import ThicketTestSupport
 
     @Test("a position between two of the bucket's changes is looked up like that of a change")
     func between() {
-        let known: ReaderCache.CatchUp = .init(after: 10, positions: [12, 15, 20])
+        let known = ReaderCache.CatchUp(after: 10, positions: [12, 15, 20])
         #expect(known.positions(after: 9) == nil)
         #expect(known.positions(after: 10) == [12, 15, 20])
         #expect(known.positions(after: 13) == [15, 20])

@@ -11,7 +11,7 @@ import ThicketTestSupport
     /// Bodies of earlier pages, as the cache of pages returns them.
     private final class Remembered: BodyCache {
         var bodies: [GlobalID: [UInt8]] = [:]
-        private(set) var given: Int = 0
+        private(set) var given = 0
         func body(of gid: GlobalID) -> [UInt8]? {
             if bodies[gid] != nil { given += 1 }
             return bodies[gid]
@@ -28,7 +28,7 @@ import ThicketTestSupport
                 if let known { try reader.indexPage(query, known: known) } else { try reader.indexPage(query) }
             let page: IndexSlice = try #require(found)
             entries += page.entries
-            for entry: IndexEntry in page.entries { known?.bodies[entry.gid] = entry.body }
+            for entry in page.entries { known?.bodies[entry.gid] = entry.body }
             guard let next: GlobalID = page.next else { return entries }
             query.before = next
         }
@@ -38,12 +38,12 @@ import ThicketTestSupport
         "an index scan updated from the one before, with cached bodies, lists the same as a scan of all objects",
         arguments: [91, 92, 93] as [UInt64])
     func forward(_ seed: UInt64) throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: seed)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: seed)
         let id: BucketID = try StoreDriver.id("a")
         let reader: any StoreReader = try store.makeReader()
-        let known: Remembered = .init()
+        let known = Remembered()
         for round: Int in 0..<25 {
             // Now and then so many changes that all objects are scanned again.
             let count: Int = round % 9 == 8 ? 400 : round % 4 * 9 + 1
@@ -52,13 +52,13 @@ import ThicketTestSupport
             let head: GlobalID = try #require(driver.buckets[id]).record.head
             let row: BucketRow = try #require(driver.buckets[id]).record.row
             for current: GlobalID in [head, max(head - 5, 1)] {
-                let query: IndexQuery = .init(bucket: row, current: current, limit: 7, withData: true)
+                let query = IndexQuery(bucket: row, current: current, limit: 7, withData: true)
                 let mine: [IndexEntry] = try scan(reader, query, known: known)
                 // A separate store has no cache yet.
-                let fresh: SQLiteStore = try .init(path: store.path, settings: .testing)
+                let fresh = try SQLiteStore(path: store.path, settings: .testing)
                 #expect(mine == (try scan(try fresh.makeReader(), query)))
                 #expect(mine.map(\.version) == driver.listing(id, at: current).map(\.1.number))
-                let glance: IndexQuery = .init(bucket: row, current: current, limit: 1)
+                let glance = IndexQuery(bucket: row, current: current, limit: 1)
                 let newest: IndexSlice = try #require(try fresh.makeReader().indexPage(glance))
                 #expect(newest.entries.map(\.gid) == mine.prefix(1).map(\.gid))
                 #expect((newest.next == nil) == (mine.count <= 1))
@@ -69,9 +69,9 @@ import ThicketTestSupport
 
     @Test("the newest object of a bucket is found without a scan of all objects")
     func glance() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 94)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 94)
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(400, in: [id], keys: 50)
         let bucket: BucketRecord = try #require(driver.buckets[id]).record
@@ -82,24 +82,24 @@ import ThicketTestSupport
 
     @Test("a page made from cached pages has the same bytes as one made from the store")
     func pages() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 95)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 95)
         let id: BucketID = try StoreDriver.id("a")
-        let codec: ChangeVersionCodec = .init(store.identity)
-        let executor: ReadExecutor = .init(reader: try store.makeReader(), codec: codec, limits: ServerLimits())
-        let text: String = String(repeating: "a long text ", count: 200)
+        let codec = ChangeVersionCodec(store.identity)
+        let executor = ReadExecutor(reader: try store.makeReader(), codec: codec, limits: ServerLimits())
+        let text = String(repeating: "a long text ", count: 200)
         for number: Int in 0..<30 { try driver.put(try EntityKey("k\(number)"), ["t": .string(text)], in: id) }
         try driver.commit()
         for round: Int in 0..<4 {
             try driver.put(try EntityKey("k\(round * 3)"), ["t": .string(text), "n": .string("\(round)")], in: id)
             try driver.commit()
             let bucket: BucketRecord = try #require(driver.buckets[id]).record
-            let query: IndexQuery = .init(bucket: bucket.row, current: bucket.head, limit: 100, withData: true)
-            let request: ReadRequest = .init(
+            let query = IndexQuery(bucket: bucket.row, current: bucket.head, limit: 100, withData: true)
+            let request = ReadRequest(
                 origin: ReadOrigin(connection: ConnectionID(slot: 1, serial: 1), channel: 0, generation: 0),
                 question: .index(query, tag: codec.tag(of: id)))
-            let plain: ReadExecutor = .init(
+            let plain = ReadExecutor(
                 reader: try SQLiteStore(path: store.path, settings: .testing).makeReader(), codec: codec,
                 limits: ServerLimits())
             guard case .index(let frame, true) = executor.answer(request),

@@ -10,7 +10,7 @@ import ThicketTestSupport
 /// How long one step of maintenance may hold the shard's thread, counted in rows and bytes.
 @Suite("Steps of maintenance") struct MaintenanceStepTests {
     private func tiny() -> RetentionSettings {
-        var settings: RetentionSettings = .init()
+        var settings = RetentionSettings()
         (settings.logAgeMin, settings.logChangesMin) = (1_000, 60)
         (settings.versionsNewest, settings.versionsSparse) = (6, 2)
         (settings.rowsPerBatch, settings.bytesPerBatch) = (24, 3_000)
@@ -36,26 +36,26 @@ import ThicketTestSupport
     @Test("each step of maintenance is as small after many changes as after few", arguments: [81, 82] as [UInt64])
     func steps(_ seed: UInt64) throws {
         let settings: RetentionSettings = tiny()
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: seed)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: seed)
         driver.policy.diffsMin = 4
         let ids: [BucketID] = [try StoreDriver.id("a"), try StoreDriver.id("b")]
         var kinds: Set<String> = []
-        var merged: Int = 0
+        var merged = 0
         for changes: Int in [1_200, 60] {
             try driver.run(changes, in: ids, keys: 60)
             driver.now += 10_000
             let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
-            var steps: Int = 0
+            var steps = 0
             while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
                 steps += 1
                 try #require(steps < 10_000, "maintenance never ends")
                 #expect(batch.rowCount <= rowsMax(settings), "\(batch.rowCount) rows in one step")
                 #expect(batch.byteCount <= bytesMax(settings), "\(batch.byteCount) bytes in one step")
-                let database: Database = try .init(path: store.path)
+                let database = try Database(path: store.path)
                 let before: Int64 = try rows(database)
-                for move: BucketMove in try driver.writer.apply(batch) {
+                for move in try driver.writer.apply(batch) {
                     for (id, bucket) in driver.buckets where bucket.record.row == move.bucket {
                         driver.buckets[id]?.record.floor = move.floor
                     }
@@ -70,7 +70,7 @@ import ThicketTestSupport
                 if !batch.changeIDRuns.isEmpty { kinds.insert("run") }
                 merged += batch.changeIDMerges.count
             }
-            for id: BucketID in ids {
+            for id in ids {
                 let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
                 #expect(try driver.knownChanges(in: bucket.record) == Set(bucket.log.map(\.gid)))
             }
@@ -90,22 +90,22 @@ import ThicketTestSupport
 
     @Test("a merge step that the disk refuses is reported to maintenance as failed")
     func refusedPiece() throws {
-        let folder: StoreFolder = .init()
-        let disk: FaultVFS = .init(name: "merge-refused")
+        let folder = StoreFolder()
+        let disk = FaultVFS(name: "merge-refused")
         var storeSettings: StoreSettings = .testing
         storeSettings.vfs = disk.name
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: storeSettings)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 83)
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: storeSettings)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 83)
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(1_500, in: [id])
-        let metrics: Metrics = .init()
-        let health: Health = .init()
-        let shard: ServerShard = .init(
+        let metrics = Metrics()
+        let health = Health()
+        let shard = ServerShard(
             store: store, settings: ShardSettings(), limits: ServerLimits(), metrics: metrics, health: health,
             log: .silent
         ) { _ in }
         shard.awaitOpening()
-        let answers: BlockingQueue<Bool> = .init(bound: 1)
+        let answers = BlockingQueue<Bool>(bound: 1)
         let maintenance: any StoreMaintenance = try store.makeMaintenance(tiny())
         driver.now += 10_000
         var batch: MaintenanceBatch? = try maintenance.nextBatch(now: driver.now)

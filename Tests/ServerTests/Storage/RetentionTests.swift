@@ -7,7 +7,7 @@ import ThicketTestSupport
 
 @Suite("Retention and segments") struct RetentionTests {
     private func tiny() -> RetentionSettings {
-        var settings: RetentionSettings = .init()
+        var settings = RetentionSettings()
         settings.logAgeMin = 40_000
         settings.logChangesMin = 25
         settings.versionsNewest = 4
@@ -31,12 +31,12 @@ import ThicketTestSupport
     private func keep(_ maintenance: any StoreMaintenance, _ driver: StoreDriver, _ settings: RetentionSettings) throws
         -> Int
     {
-        var batches: Int = 0
+        var batches = 0
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
             batches += 1
             try #require(batches < 10_000, "maintenance never ends")
-            for cut: MaintenanceBatch.Cut in batch.cuts { #expect(cut.rows.count <= settings.rowsPerBatch) }
-            for move: BucketMove in try driver.writer.apply(batch) {
+            for cut in batch.cuts { #expect(cut.rows.count <= settings.rowsPerBatch) }
+            for move in try driver.writer.apply(batch) {
                 for (id, bucket) in driver.buckets where bucket.record.row == move.bucket {
                     #expect(move.floor >= bucket.record.floor && move.archived <= bucket.record.head)
                     driver.buckets[id]?.record.floor = move.floor
@@ -50,9 +50,9 @@ import ThicketTestSupport
         "retention loses no object, no readable version, no listed state, no rebase and no ccid",
         arguments: StoreKind.allCases, [31, 32, 33] as [UInt64])
     func nothingLost(_ kind: StoreKind, _ seed: UInt64) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: seed)
+        let driver = try StoreDriver(try store.makeWriter(), seed: seed)
         driver.policy.diffsMin = 4
         let settings: RetentionSettings = tiny()
         let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
@@ -62,11 +62,11 @@ import ThicketTestSupport
             try driver.run(50, in: ids, keys: 6)
             driver.now += 9_000
             _ = try keep(maintenance, driver, settings)
-            for id: BucketID in ids {
+            for id in ids {
                 try audit(try #require(driver.buckets[id]), id, driver, reader, settings)
             }
         }
-        for id: BucketID in ids { #expect(try #require(driver.buckets[id]).record.floor > 0) }
+        for id in ids { #expect(try #require(driver.buckets[id]).record.floor > 0) }
         if kind == .sqlite {
             let found: StoreFindings = try StoreCheck.run(folder.path("thicket.db"), settings: .testing)
             #expect(found.findings == [])
@@ -94,7 +94,7 @@ import ThicketTestSupport
             #expect(try reader.indexPage(.init(bucket: record.row, current: record.floor - 1)) == nil)
         }
         let known: Set<GlobalID> = try driver.knownChanges(in: record)
-        for change: ChangeRecord in bucket.log where change.timestamp > driver.now - settings.changeIDAgeMin {
+        for change in bucket.log where change.timestamp > driver.now - settings.changeIDAgeMin {
             #expect(known.contains(change.gid))
         }
     }
@@ -110,7 +110,7 @@ import ThicketTestSupport
                 let body: [UInt8]? = try reader.body(of: key, version: version.number, in: record.row, upTo: .max)
                 if settings.keeps(version.number, head: object.record.version) || version.gid > record.floor {
                     #expect(try body.map(parse) == version.body)
-                } else if let body: [UInt8] {
+                } else if let body {
                     #expect(try parse(body) == version.body)
                 }
                 // A version that was current at the floor or came later can still be rebased from.
@@ -146,9 +146,9 @@ import ThicketTestSupport
 
     @Test("hashes of ccids are removed when they expire, and not before", arguments: StoreKind.allCases)
     func forgetting(_ kind: StoreKind) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 35)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 35)
         let settings: RetentionSettings = tiny()
         let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         let id: BucketID = try StoreDriver.id("a")
@@ -164,9 +164,9 @@ import ThicketTestSupport
 
     @Test("an object whose deletion was cut from the log continues from its version", arguments: StoreKind.allCases)
     func deletedLongAgo(_ kind: StoreKind) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 38)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 38)
         let settings: RetentionSettings = tiny()
         let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         let (id, key): (BucketID, EntityKey) = (try StoreDriver.id("a"), try EntityKey("gone"))
@@ -189,9 +189,9 @@ import ThicketTestSupport
 
     @Test("a batch planned before another cut is skipped", arguments: StoreKind.allCases)
     func staleBatch(_ kind: StoreKind) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 36)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 36)
         let settings: RetentionSettings = tiny()
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(100, in: [id])
@@ -211,13 +211,13 @@ import ThicketTestSupport
 
     @Test("segments return correct bodies for a cold index and follow changes")
     func segments() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 37)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 37)
         let settings: RetentionSettings = tiny()
         let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         let id: BucketID = try StoreDriver.id("a")
-        var built: Int = 0
+        var built = 0
         for round: Int in 0..<12 {
             try driver.run(round == 0 ? 300 : 30, in: [id], keys: 90)
             driver.now += 3_000
@@ -225,7 +225,7 @@ import ThicketTestSupport
             let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
             let reader: SQLiteReader = try store.makeSQLiteReader()
             try auditScans(bucket, id, driver, reader)
-            var held: Int = 0
+            var held = 0
             for (_, version) in driver.listing(id, at: bucket.record.head) {
                 guard let body: [UInt8] = try reader.segmentBody(version.gid, bucket.record.row) else { continue }
                 #expect(try parse(body) == version.body)
@@ -242,9 +242,9 @@ import ThicketTestSupport
 
     @Test("a reader that has seen a segment finds its replacement as a fresh reader does")
     func segmentsAnew() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 41)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 41)
         let settings: RetentionSettings = tiny()
         let maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
         let id: BucketID = try StoreDriver.id("a")
@@ -254,7 +254,7 @@ import ThicketTestSupport
             driver.now += 3_000
             _ = try keep(maintenance, driver, settings)
             // Without a cache of what the other readers have read.
-            let stranger: SQLiteStore = try .init(path: store.path, settings: .testing)
+            let stranger = try SQLiteStore(path: store.path, settings: .testing)
             let fresh: SQLiteReader = try stranger.makeSQLiteReader()
             let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
             for (key, version) in driver.listing(id, at: bucket.record.head) {
@@ -266,9 +266,9 @@ import ThicketTestSupport
 
     @Test("a segment that one reader has read is not read again by another")
     func segmentsShared() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 43)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 43)
         let settings: RetentionSettings = tiny()
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(300, in: [id], keys: 90)
@@ -289,7 +289,7 @@ import ThicketTestSupport
 
     @Test("the newest 60 versions stay readable, and 100 older ones whose number is 1 modulo 10")
     func versionRule() {
-        let settings: RetentionSettings = .init()
+        let settings = RetentionSettings()
         let kept: [Int64] = (1...5_000).filter { settings.keeps($0, head: 5_000) }
         #expect(kept.count == 160)
         #expect(kept.suffix(60) == Array(4_941...5_000)[...])

@@ -8,16 +8,16 @@ import ThicketProtocol
 
     @Test("apps and tokens created beside an open server are visible to its readers at once")
     func seenAtOnce() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
         let reader: any StoreReader = try store.makeReader()
-        let app: AppID = try AppID("notes")
+        let app = try AppID("notes")
         #expect(try !reader.hasApp(app))
-        let admin: StoreAdmin = try .init(path: store.path, settings: .testing)
+        let admin = try StoreAdmin(path: store.path, settings: .testing)
         #expect(try admin.createApp(app, now: now))
         #expect(try !admin.createApp(app, now: now))
         #expect(try reader.hasApp(app))
-        let grant: TokenGrant = .init(app: app, user: try UserID("ann@example.com"), isReadOnly: true)
+        let grant = TokenGrant(app: app, user: try UserID("ann@example.com"), isReadOnly: true)
         let token: String = try admin.createToken(grant, now: now)
         #expect(token.utf8.count == 32)
         #expect(try reader.grant(tokenHash: StoreAdmin.hash(ofToken: token)) == grant)
@@ -28,12 +28,12 @@ import ThicketProtocol
 
     @Test("the files hold no token in clear")
     func onlyHashes() throws {
-        let folder: StoreFolder = .init()
-        let admin: StoreAdmin = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let folder = StoreFolder()
+        let admin = try StoreAdmin(path: folder.path("thicket.db"), settings: .testing)
         try admin.createApp(AppID("notes"), now: now)
-        let grant: TokenGrant = .init(app: try AppID("notes"), user: try UserID("ann"), isReadOnly: false)
+        let grant = TokenGrant(app: try AppID("notes"), user: try UserID("ann"), isReadOnly: false)
         let token: String = try admin.createToken(grant, now: now)
-        for name: String in folder.names {
+        for name in folder.names {
             let bytes: [UInt8] = try folder.bytes(name)
             #expect(!contains(bytes, Array(token.utf8)), "\(name)")
         }
@@ -41,30 +41,30 @@ import ThicketProtocol
 
     @Test("the files of a store and of a backup have mode 0600")
     func privateFiles() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
         let writer: any StoreWriter = try store.makeWriter()
         _ = try StoreBackup.run(from: store.path, to: folder.path("copy.db"), settings: .testing)
         #expect(folder.names == ["copy.db", "thicket.db", "thicket.db-shm", "thicket.db-wal"])
-        for name: String in folder.names { #expect(try folder.rights(name) == 0o600, "\(name)") }
+        for name in folder.names { #expect(try folder.rights(name) == 0o600, "\(name)") }
         #expect(try writer.lastGlobalID() == 0)
     }
 
     @Test("an import is applied whole or not at all, and may be repeated")
     func imports() throws {
-        let folder: StoreFolder = .init()
-        let admin: StoreAdmin = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let app: AppID = try AppID("notes")
+        let folder = StoreFolder()
+        let admin = try StoreAdmin(path: folder.path("thicket.db"), settings: .testing)
+        let app = try AppID("notes")
         try admin.createApp(app, now: now)
-        let ann: TokenGrant = .init(app: app, user: try UserID("ann"), isReadOnly: false)
-        let bob: TokenGrant = .init(app: app, user: try UserID("bob"), isReadOnly: false)
+        let ann = TokenGrant(app: app, user: try UserID("ann"), isReadOnly: false)
+        let bob = TokenGrant(app: app, user: try UserID("bob"), isReadOnly: false)
         let good: [ImportedToken] = [.init(grant: ann, token: "a"), .init(grant: bob, token: "b")]
         #expect(try admin.importTokens(good, now: now) == 2)
         #expect(try admin.importTokens(good, now: now) == 0)
         #expect(throws: StoreAdminError.tokenTaken(place: 1)) {
             try admin.importTokens([.init(grant: ann, token: "c"), .init(grant: ann, token: "b")], now: now)
         }
-        let other: TokenGrant = .init(app: try AppID("other"), user: try UserID("ann"), isReadOnly: false)
+        let other = TokenGrant(app: try AppID("other"), user: try UserID("ann"), isReadOnly: false)
         #expect(throws: StoreAdminError.unknownApp(other.app)) {
             try admin.importTokens([.init(grant: ann, token: "d"), .init(grant: other, token: "e")], now: now)
         }
@@ -77,7 +77,7 @@ import ThicketProtocol
 
     @Test("a file of another program is refused")
     func foreignFile() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         try folder.run("CREATE TABLE t (a); INSERT INTO t VALUES (1)", in: "thicket.db")
         let error: StoreError? = #expect(throws: StoreError.self) {
             try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
@@ -92,7 +92,7 @@ import ThicketProtocol
 
     @Test("a store of a later schema is refused")
     func laterSchema() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         _ = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
         try folder.run("PRAGMA user_version = 99", in: "thicket.db")
         let error: StoreError? = #expect(throws: StoreError.self) {
@@ -110,7 +110,7 @@ import ThicketProtocol
             ("x", nil), (String(repeating: "f", count: 256), nil),
         ]
         for (text, length) in texts {
-            let packed: PackedChangeID = .init(try ChangeID(text))
+            let packed = PackedChangeID(try ChangeID(text))
             #expect(packed.changeIDText == text)
             if case .bytes(let bytes) = packed { #expect(bytes.count == length) } else { #expect(length == nil) }
         }

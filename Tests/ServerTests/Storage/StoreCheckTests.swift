@@ -7,8 +7,8 @@ import ThicketProtocol
 @Suite("Store check, backup and restore") struct StoreCheckTests {
     /// A store with two buckets and some history.
     private func filled(_ folder: StoreFolder, seed: UInt64 = 21) throws -> (SQLiteStore, StoreDriver) {
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: seed)
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: seed)
         driver.policy.diffsMin = 3
         try driver.run(150, in: [try StoreDriver.id("a"), try StoreDriver.id("b")], keys: 5)
         return (store, driver)
@@ -16,7 +16,7 @@ import ThicketProtocol
 
     @Test("the check finds nothing in a store as the writer leaves it")
     func clean() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let (store, driver): (SQLiteStore, StoreDriver) = try filled(folder)
         let found: StoreFindings = try StoreCheck.run(store.path, settings: .testing)
         #expect(found.findings == [])
@@ -50,7 +50,7 @@ import ThicketProtocol
             "INSERT INTO seg (b, high, count, bytes, content) VALUES (1, 5, 1, 4, 'none')",
         ])
     func broken(_ sql: String) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         _ = try filled(folder)
         try folder.writeAllHeads(in: "thicket.db")
         #expect(try StoreCheck.run(folder.path("thicket.db"), settings: .testing).isClean)
@@ -60,7 +60,7 @@ import ThicketProtocol
 
     @Test("a backup between groups is one sound state, and it never overwrites a file")
     func backup() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let (store, driver): (SQLiteStore, StoreDriver) = try filled(folder)
         let copy: String = folder.path("copy.db")
         let report: StoreBackup.Report = try StoreBackup.run(from: store.path, to: copy, settings: .testing)
@@ -75,7 +75,7 @@ import ThicketProtocol
 
     @Test("a restore raises the epoch and every version, and keeps the store that it replaces")
     func restore() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let copy: String = folder.path("copy.db")
         let saved: [BucketID: StoreDriver.Bucket] = try {
             let (store, driver): (SQLiteStore, StoreDriver) = try filled(folder)
@@ -88,7 +88,7 @@ import ThicketProtocol
         let report: StoreRestore.Report = try StoreRestore.run(from: copy, to: path, settings: .testing)
         let added: Version = report.versionsAdded
         #expect(added >= 1_000_000 && added <= 65_536 * 1_000_000 && added.isMultiple(of: 1_000_000))
-        let store: SQLiteStore = try .init(path: path, settings: .testing)
+        let store = try SQLiteStore(path: path, settings: .testing)
         #expect(store.identity.epoch == report.epoch && report.epoch > 1)
         #expect(store.identity.versionBase == added)
         #expect(try StoreCheck.run(path, settings: .testing).findings == [])
@@ -98,7 +98,7 @@ import ThicketProtocol
             for (key, object) in bucket.objects {
                 let record: EntityRecord = try #require(try reader.entity(key, in: row))
                 #expect(record.version == object.record.version + added)
-                for version: StoreDriver.Version in object.versions {
+                for version in object.versions {
                     let raised: Int64 = version.number + added
                     let body: [UInt8]? = try reader.body(of: key, version: raised, in: row, upTo: .max)
                     #expect(try body.flatMap { try JSONValue(parsing: $0).objectValue } == version.body)
@@ -116,7 +116,7 @@ import ThicketProtocol
 
     @Test("repeated restores into empty folders give different versions and epochs")
     func restoredTwice() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let copy: String = folder.path("copy.db")
         do {
             let (store, _): (SQLiteStore, StoreDriver) = try filled(folder)
@@ -127,7 +127,7 @@ import ThicketProtocol
             var settings: StoreSettings = .testing
             settings.random = { [UInt8](repeating: byte, count: $0) }
             // Each time into an empty folder.
-            let empty: StoreFolder = .init()
+            let empty = StoreFolder()
             reports.append(try StoreRestore.run(from: copy, to: empty.path("thicket.db"), settings: settings))
         }
         #expect(reports.map(\.versionsAdded) == [1_000_000, 0x102 * 1_000_000, 0x1_0000 * 1_000_000])
@@ -137,7 +137,7 @@ import ThicketProtocol
 
     @Test("a restore that is interrupted anywhere has not happened, or is finished at the next start")
     func interruptedRestore() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let copy: String = folder.path("copy.db")
         do {
             let (store, driver): (SQLiteStore, StoreDriver) = try filled(folder)
@@ -149,7 +149,7 @@ import ThicketProtocol
             crashes.append(folder.copied())
         }
         var outcomes: [String] = []
-        for crash: StoreFolder in crashes {
+        for crash in crashes {
             let path: String = crash.path("thicket.db")
             let interrupted: StoreRestore.Interrupted? = try StoreRestore.finishInterrupted(path)
             #expect(try StoreRestore.finishInterrupted(path) == nil)
@@ -175,13 +175,13 @@ import ThicketProtocol
         "an interrupted restore keeps the old store together with its write-ahead log",
         arguments: ["", ".replaced-1"])
     func interruptedWithLog(_ oldName: String) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let copy: String = folder.path("copy.db")
         do {
             let (store, _): (SQLiteStore, StoreDriver) = try filled(folder)
             _ = try StoreBackup.run(from: store.path, to: copy, settings: .testing)
         }
-        let crash: StoreFolder = .init()
+        let crash = StoreFolder()
         try crash.write(try folder.bytes("copy.db"), to: "thicket.db.restored")
         // Before the old store was renamed, and after it was renamed but its log was not.
         try crash.write([1, 2, 3], to: "thicket.db" + oldName)
@@ -195,7 +195,7 @@ import ThicketProtocol
 
     @Test("a backup whose folder cannot be synced leaves no file, and the same name may be used again")
     func unsyncedFolder() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let (store, _): (SQLiteStore, StoreDriver) = try filled(folder)
         let copy: String = folder.path("copy.db")
         let place: String = Files.folder(of: copy)
@@ -208,14 +208,14 @@ import ThicketProtocol
 
     @Test("a broken backup is refused, and the store stays unchanged")
     func brokenBackup() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let copy: String = folder.path("copy.db")
         do {
             let (store, _): (SQLiteStore, StoreDriver) = try filled(folder)
             _ = try StoreBackup.run(from: store.path, to: copy, settings: .testing)
         }
         var bytes: [UInt8] = try folder.bytes("copy.db")
-        for place: Int in stride(from: 4_096, to: bytes.count, by: 7) { bytes[place] ^= 0x55 }
+        for place in stride(from: 4_096, to: bytes.count, by: 7) { bytes[place] ^= 0x55 }
         try folder.write(bytes, to: "copy.db")
         let before: [UInt8] = try folder.bytes("thicket.db")
         #expect(throws: StoreError.self) {

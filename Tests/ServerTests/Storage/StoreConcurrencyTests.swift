@@ -9,10 +9,10 @@ import ThicketSQLite
 /// One writer with its maintenance, two readers, checks and backups at the same time, each on its own thread.
 @Suite("Store under concurrent use") struct StoreConcurrencyTests {
     private final class Progress: Sendable {
-        let isDone: Atomic<Bool> = .init(false)
-        let reads: Atomic<Int> = .init(0)
+        let isDone = Atomic<Bool>(false)
+        let reads = Atomic<Int>(0)
         /// Failures on the threads, which belong to no test.
-        let failures: Mutex<[String]> = .init([])
+        let failures = Mutex<[String]>([])
 
         func expect(_ holds: Bool, _ claim: String) {
             if !holds { failures.withLock { $0.append(claim) } }
@@ -40,9 +40,9 @@ import ThicketSQLite
 
     @Test("every read is one sound state while groups are committed, the log is cut and the file is copied")
     func together() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: Self.settings)
-        let progress: Progress = .init()
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: Self.settings)
+        let progress = Progress()
         let id: BucketID = try StoreDriver.id("a")
         let threads: [OwnThread] = [
             progress.start("writer") { try Self.write(store, id, progress) },
@@ -50,7 +50,7 @@ import ThicketSQLite
             progress.start("reader 2") { try Self.read(store, id, progress) },
             progress.start("backup") { try Self.copy(store, folder, progress) },
         ]
-        for thread: OwnThread in threads { thread.join() }
+        for thread in threads { thread.join() }
         #expect(progress.failures.withLock { $0 } == [])
         #expect(progress.reads.load(ordering: .relaxed) >= 2)
         let found: StoreFindings = try StoreCheck.run(store.path, settings: Self.settings)
@@ -59,8 +59,8 @@ import ThicketSQLite
 
     private static func write(_ store: SQLiteStore, _ id: BucketID, _ progress: Progress) throws {
         defer { progress.isDone.store(true, ordering: .releasing) }
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 51)
-        var retention: RetentionSettings = .init()
+        let driver = try StoreDriver(try store.makeWriter(), seed: 51)
+        var retention = RetentionSettings()
         (retention.logAgeMin, retention.logChangesMin, retention.sweepInterval) = (5_000, 40, 1_000)
         (retention.segmentLogBytesMin, retention.segmentInterval) = (2_000, 1_000)
         let maintenance: any StoreMaintenance = try store.makeMaintenance(retention)
@@ -84,7 +84,7 @@ import ThicketSQLite
                 let gids: [GlobalID] = page.changes.map(\.gid)
                 progress.expect(!gids.isEmpty && gids == gids.sorted(), "changes come in order")
             }
-            let query: IndexQuery = .init(bucket: bucket.row, current: bucket.head, limit: 100, withData: true)
+            let query = IndexQuery(bucket: bucket.row, current: bucket.head, limit: 100, withData: true)
             if let slice: IndexSlice = try reader.indexPage(query) {
                 let isSound: Bool = slice.entries.allSatisfy { $0.gid <= bucket.head && $0.body != nil }
                 progress.expect(isSound && slice.entries.count == slice.total, "an index is whole")

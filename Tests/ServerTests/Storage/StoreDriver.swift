@@ -15,22 +15,22 @@ final class StoreDriver {
     struct Object {
         var record: EntityRecord
         var versions: [Version] = []
-        var diffs: Int = 0
-        var diffBytes: Int = 0
+        var diffs = 0
+        var diffBytes = 0
         var body: JSONObject? { versions.last?.body }
     }
 
     struct Bucket {
         var record: BucketRecord
-        var isNew: Bool = true
+        var isNew = true
         var objects: [EntityKey: Object] = [:]
         var log: [ChangeRecord] = []
     }
 
     var writer: any StoreWriter
-    var policy: KeyframePolicy = .init()
+    var policy = KeyframePolicy()
     var buckets: [BucketID: Bucket] = [:]
-    var batch: WriteBatch = .init()
+    var batch = WriteBatch()
     var now: Int64 = 1_700_000_000_000
     private var lastGID: GlobalID = 0
     private var random: SeededRandom
@@ -55,7 +55,7 @@ final class StoreDriver {
         lastGID += 1
         let version: Int64 = (old?.record.version ?? writer.identity.versionBase) + 1
         var diff: [UInt8] = []
-        if let body: JSONObject {
+        if let body {
             diff = JSONDiff.diff(from: old?.body ?? JSONObject(), to: body).json.serialized()
         }
         var object: Object =
@@ -63,7 +63,7 @@ final class StoreDriver {
             ?? Object(
                 record: EntityRecord(key: key, version: 0, gid: 0, keyframe: 0, isDeleted: true))
         var keyframe: [UInt8]?
-        if let body: JSONObject {
+        if let body {
             if old?.body == nil { (object.diffs, object.diffBytes) = (0, 0) }
             object.diffs += 1
             object.diffBytes += diff.count
@@ -73,7 +73,7 @@ final class StoreDriver {
                 (object.diffs, object.diffBytes) = (0, 0)
             }
         }
-        let change: ChangeRecord = .init(
+        let change = ChangeRecord(
             gid: lastGID, bucket: bucket.record.row, key: key, kind: body == nil ? .remove : .modify,
             sourceVersion: body == nil || old?.body == nil ? nil : object.record.version, endVersion: version,
             previousOfEntity: object.record.gid, previousKeyframe: object.record.keyframe,
@@ -104,9 +104,9 @@ final class StoreDriver {
     /// Changes of the bucket whose ccids the store knows, as a shard asks for them.
     func knownChanges(in bucket: BucketRecord) throws -> Set<GlobalID> {
         let tail: ChangeIDTail = try writer.changeIDTail(of: bucket.row)
-        let newest: [UInt64: GlobalID] = .init(tail.entries.map { ($0.hash, $0.gid) }) { first, _ in first }
+        let newest = [UInt64: GlobalID](tail.entries.map { ($0.hash, $0.gid) }) { first, _ in first }
         var known: Set<GlobalID> = []
-        for change: ChangeRecord in buckets[bucket.id]?.log ?? [] {
+        for change in buckets[bucket.id]?.log ?? [] {
             let hash: UInt64 = writer.identity.hash(of: change.changeID)
             let found: GlobalID? = try newest[hash] ?? writer.archivedChange(hash: hash, in: bucket)
             if found == change.gid || found == 0 { known.insert(change.gid) }
@@ -118,9 +118,9 @@ final class StoreDriver {
 
     /// One random edit, creation or deletion among `keys` objects.
     func step(in id: BucketID, keys: Int) throws {
-        let key: EntityKey = try EntityKey("note.\(Int.random(in: 0..<keys, using: &random))")
+        let key = try EntityKey("note.\(Int.random(in: 0..<keys, using: &random))")
         let old: JSONObject? = buckets[id]?.objects[key]?.body
-        if let old: JSONObject, Int.random(in: 0..<20, using: &random) == 0 {
+        if let old, Int.random(in: 0..<20, using: &random) == 0 {
             _ = old
             try put(key, nil, in: id, client: "client-\(Int.random(in: 0..<5, using: &random))")
             return

@@ -7,10 +7,10 @@ import ThicketTestSupport
 
 /// Erasure of the data of users whose accounts have ended.
 @Suite("Erasing users") struct StoreErasureTests {
-    private let folder: StoreFolder = .init()
+    private let folder = StoreFolder()
 
     private func tiny() -> RetentionSettings {
-        var settings: RetentionSettings = .init()
+        var settings = RetentionSettings()
         (settings.logAgeMin, settings.logChangesMin) = (1_000, 60)
         (settings.versionsNewest, settings.versionsSparse) = (6, 2)
         (settings.rowsPerBatch, settings.bytesPerBatch) = (24, 3_000)
@@ -34,7 +34,7 @@ import ThicketTestSupport
 
     /// Ann's and Bob's buckets, with everything that maintenance makes of them.
     private func fill(_ store: SQLiteStore, seed: UInt64) throws -> StoreDriver {
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: seed)
+        let driver = try StoreDriver(try store.makeWriter(), seed: seed)
         driver.policy.diffsMin = 4
         let ids: [BucketID] = try ["a", "b"].flatMap { name in
             try ["ann", "bob"].map { try StoreDriver.id(name, user: $0) }
@@ -44,7 +44,7 @@ import ThicketTestSupport
             driver.now += 10_000
             let maintenance: any StoreMaintenance = try store.makeMaintenance(tiny())
             while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now) {
-                for move: BucketMove in try driver.writer.apply(batch) {
+                for move in try driver.writer.apply(batch) {
                     for (id, bucket) in driver.buckets where bucket.record.row == move.bucket {
                         driver.buckets[id]?.record.floor = move.floor
                     }
@@ -59,10 +59,10 @@ import ThicketTestSupport
         "all rows of an erased user go in small steps, also over crashes; others keep theirs, no position is reused",
         arguments: [(201, false), (202, true)] as [(UInt64, Bool)])
     func erases(seed: UInt64, crashes: Bool) throws {
-        var store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        var store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
         let driver: StoreDriver = try fill(store, seed: seed)
-        let database: Database = try .init(path: store.path)
-        for table: String in Self.tables where table != "idrun" {
+        let database = try Database(path: store.path)
+        for table in Self.tables where table != "idrun" {
             let buckets: Int64 = try database.integer("SELECT count(DISTINCT b) FROM \(table)") ?? 0
             #expect(buckets > 0, "nothing in \(table)")
         }
@@ -70,7 +70,7 @@ import ThicketTestSupport
         let settings: RetentionSettings = tiny()
         try end("ann", database)
         var maintenance: any StoreMaintenance = try store.makeMaintenance(settings)
-        var steps: Int = 0
+        var steps = 0
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now), !batch.erasures.isEmpty {
             steps += 1
             try #require(steps < 10_000, "it never ends")
@@ -89,7 +89,7 @@ import ThicketTestSupport
         #expect(try StoreCheck.run(store.path, settings: .testing).findings == [])
         #expect(try driver.writer.buckets(of: AppID("notes"), user: UserID("ann")).isEmpty)
         #expect(try database.integer("SELECT count(*) FROM erasure") == 0)
-        for table: String in Self.tables {
+        for table in Self.tables {
             let strays: Int64? = try database.integer(
                 "SELECT count(*) FROM \(table) WHERE b NOT IN (SELECT id FROM bucket)")
             #expect(strays == 0, "\(table)")
@@ -113,18 +113,18 @@ import ThicketTestSupport
         "a backup holds nothing that an erased user wrote, nor the user's client names; little is left in the file"
     )
     func overwritten() throws {
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 203)
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 203)
         let (ann, bob): (BucketID, BucketID) = (
             try StoreDriver.id("a", user: "ann"), try StoreDriver.id("a", user: "bob")
         )
         for place: Int in 0..<200 {
-            let text: String = String(repeating: "canary \(place) ", count: 1 + place % 40)
+            let text = String(repeating: "canary \(place) ", count: 1 + place % 40)
             try driver.put(try EntityKey("k\(place % 50)"), ["t": .string(text)], in: ann, client: "anns-phone")
             try driver.put(try EntityKey("k\(place % 50)"), ["t": .string("dull \(place)")], in: bob, client: "bobs")
             try driver.commit()
         }
-        let database: Database = try .init(path: store.path)
+        let database = try Database(path: store.path)
         // SQLite moves the log only for a connection that has read the file.
         #expect(try database.integer("SELECT count(*) FROM chg") == 400)
         try database.checkpoint(.truncate)
@@ -185,8 +185,8 @@ import ThicketTestSupport
 
     @Test("a change of an erased user that was in progress is refused with 401 and restores nothing")
     func lateChange() throws {
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let core: ShardCore = .init(store: try store.makeWriter())
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let core = ShardCore(store: try store.makeWriter())
         let (ann, bob): (BucketID, BucketID) = (
             try StoreDriver.id("a", user: "ann"), try StoreDriver.id("a", user: "bob")
         )
@@ -206,7 +206,7 @@ import ThicketTestSupport
     /// The code with which the change was refused; nil if it was applied.
     private func change(_ ccid: String, of bucket: BucketID, _ core: ShardCore) throws -> ErrorCode? {
         let text: String = #"{"clientid":"t","id":"k-\#(ccid)","o":"M","v":{"a":{"o":"+","v":1}},"ccid":"\#(ccid)"}"#
-        let request: ChangeRequest = .init(try JSONDocument(parsing: Array(text.utf8)[...]).root)
+        let request = ChangeRequest(try JSONDocument(parsing: Array(text.utf8)[...]).root)
         _ = core.receive(
             .change(
                 SubmittedChange(

@@ -24,7 +24,7 @@ import ThicketTestSupport
         for (id, bucket) in acknowledged {
             let record: BucketRecord = try #require(try reader.bucket(id))
             #expect(record.head >= bucket.record.head)
-            for change: ChangeRecord in bucket.log { #expect(try reader.change(change.gid) == change) }
+            for change in bucket.log { #expect(try reader.change(change.gid) == change) }
             for (key, object) in bucket.objects {
                 #expect(try #require(try reader.entity(key, in: record.row)).gid >= object.record.gid)
             }
@@ -35,15 +35,15 @@ import ThicketTestSupport
         "a file that claims to have no log gets one before any write; a deleted journal does not come back"
     )
     func fileWithoutLog() throws {
-        let folder: StoreFolder = .init()
-        let history: DiskHistory = .init()
-        let disk: FaultVFS = .init(name: "without-log", history: history)
+        let folder = StoreFolder()
+        let history = DiskHistory()
+        let disk = FaultVFS(name: "without-log", history: history)
         let path: String = folder.path("thicket.db")
-        let store: SQLiteStore = try .init(path: path, settings: settings(disk))
+        let store = try SQLiteStore(path: path, settings: settings(disk))
         // Each deleted journal stays deleted: the folder is synced.
         let journals: [DiskHistory.Step] = history.steps.filter { $0.file.hasSuffix("-journal") }
         #expect(journals.contains { if case .delete = $0.action { true } else { false } })
-        for (number, step): (Int, DiskHistory.Step) in journals.enumerated() {
+        for (number, step) in journals.enumerated() {
             guard case .delete = step.action else { continue }
             guard number + 1 < journals.count, case .syncNames = journals[number + 1].action else {
                 Issue.record("a deleted journal may come back")
@@ -54,7 +54,7 @@ import ThicketTestSupport
         let file: Int32 = open(path, O_RDWR)
         #expect(pwrite(file, [1, 1] as [UInt8], 2, 18) == 2)
         close(file)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 7)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 7)
         try driver.run(3, in: [try StoreDriver.id("a")])
         var versions: [UInt8] = [0, 0]
         let again: Int32 = open(path, O_RDONLY)
@@ -67,13 +67,13 @@ import ThicketTestSupport
 
     @Test("any failed disk call refuses its group whole, loses nothing older, and the next group is committed")
     func everyFault() throws {
-        var refused: Int = 0
+        var refused = 0
         for (number, failure) in [FaultRule.Failure.io, .full].enumerated() {
             for operation: FaultRule.Operation in [.write, .sync] {
-                let folder: StoreFolder = .init()
-                let disk: FaultVFS = .init(name: "every-\(number)-\(operation)")
-                let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
-                let driver: StoreDriver = try .init(try store.makeWriter(), seed: 41)
+                let folder = StoreFolder()
+                let disk = FaultVFS(name: "every-\(number)-\(operation)")
+                let store = try SQLiteStore(path: folder.path("thicket.db"), settings: settings(disk))
+                let driver = try StoreDriver(try store.makeWriter(), seed: 41)
                 let maintenance: any StoreMaintenance = try store.makeMaintenance(RetentionSettings())
                 let id: BucketID = try StoreDriver.id("a")
                 for round: Int in 0..<40 {
@@ -103,26 +103,26 @@ import ThicketTestSupport
     @Test("space in the log is reserved in advance, and a disk without that space accepts commits as before")
     func reservedRoom() throws {
         func logBytes(_ path: String) -> Int {
-            var info: stat = .init()
+            var info = stat()
             return stat(path + "-wal", &info) == 0 ? Int(info.st_size) : -1
         }
-        let roomy: StoreFolder = .init()
+        let roomy = StoreFolder()
         var wanted: StoreSettings = .testing
         wanted.logReservedBytes = 3 << 20
-        let store: SQLiteStore = try .init(path: roomy.path("thicket.db"), settings: wanted)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 43)
+        let store = try SQLiteStore(path: roomy.path("thicket.db"), settings: wanted)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 43)
         #expect(logBytes(store.path) == 3 << 20)
         try driver.run(20, in: [try StoreDriver.id("a")])
         #expect(logBytes(store.path) == 3 << 20, "commits use the reserved space")
         try expectAll(driver.buckets, in: store)
 
-        let folder: StoreFolder = .init()
-        let disk: FaultVFS = .init(name: "no-room")
+        let folder = StoreFolder()
+        let disk = FaultVFS(name: "no-room")
         wanted.vfs = disk.name
-        let full: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: wanted)
+        let full = try SQLiteStore(path: folder.path("thicket.db"), settings: wanted)
         let before: Int = logBytes(full.path)
         disk.fail(FaultRule(.write, .full, skipping: 1, times: 1))
-        let other: StoreDriver = try .init(try full.makeWriter(), seed: 44)
+        let other = try StoreDriver(try full.makeWriter(), seed: 44)
         disk.heal()
         #expect(logBytes(full.path) == max(before, 0), "the partial reservation is undone")
         try other.run(20, in: [try StoreDriver.id("a")])
@@ -132,16 +132,16 @@ import ThicketTestSupport
 
     @Test("after a power cut at any point every acknowledged change is stored and the store is sound")
     func everyCrash() throws {
-        var random: SeededRandom = .init(seed: 42)
-        var crashes: Int = 0
-        for point: Int in stride(from: 0, to: 150, by: 3) {
-            let folder: StoreFolder = .init()
-            let disk: FaultVFS = .init(name: "crash-\(point)")
+        var random = SeededRandom(seed: 42)
+        var crashes = 0
+        for point in stride(from: 0, to: 150, by: 3) {
+            let folder = StoreFolder()
+            let disk = FaultVFS(name: "crash-\(point)")
             let id: BucketID = try StoreDriver.id("a")
             var acknowledged: [BucketID: StoreDriver.Bucket] = [:]
             do {
-                let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
-                let driver: StoreDriver = try .init(try store.makeWriter(), seed: UInt64(point))
+                let store = try SQLiteStore(path: folder.path("thicket.db"), settings: settings(disk))
+                let driver = try StoreDriver(try store.makeWriter(), seed: UInt64(point))
                 let maintenance: any StoreMaintenance = try store.makeMaintenance(RetentionSettings())
                 let base: Int = disk.calls(of: .change)
                 for _ in 0..<60 where !disk.isCrashed {
@@ -170,10 +170,10 @@ import ThicketTestSupport
                 }
             }
             disk.restart()
-            let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
+            let store = try SQLiteStore(path: folder.path("thicket.db"), settings: settings(disk))
             try expectAll(acknowledged, in: store)
             #expect(try StoreCheck.run(store.path, settings: settings(disk)).findings == [])
-            let driver: StoreDriver = try .init(try store.makeWriter(), seed: 1)
+            let driver = try StoreDriver(try store.makeWriter(), seed: 1)
             try driver.run(5, in: [try StoreDriver.id("after")])
             #expect(try StoreCheck.run(store.path, settings: settings(disk)).findings == [])
         }
@@ -183,13 +183,13 @@ import ThicketTestSupport
     @Test("after a crash between any two disk calls a group is stored whole or not at all")
     func crashInside() throws {
         for point: Int in 0..<60 {
-            let folder: StoreFolder = .init()
-            let disk: FaultVFS = .init(name: "inside-\(point)")
+            let folder = StoreFolder()
+            let disk = FaultVFS(name: "inside-\(point)")
             let id: BucketID = try StoreDriver.id("a")
             var acknowledged: [BucketID: StoreDriver.Bucket] = [:]
             do {
-                let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
-                let driver: StoreDriver = try .init(try store.makeWriter(), seed: UInt64(point))
+                let store = try SQLiteStore(path: folder.path("thicket.db"), settings: settings(disk))
+                let driver = try StoreDriver(try store.makeWriter(), seed: UInt64(point))
                 let maintenance: any StoreMaintenance = try store.makeMaintenance(RetentionSettings())
                 disk.fail(FaultRule(.change, .crash, skipping: point * 3))
                 for _ in 0..<200 where !disk.isCrashed {
@@ -201,7 +201,7 @@ import ThicketTestSupport
                 #expect(disk.isCrashed)
             }
             disk.restart()
-            let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings(disk))
+            let store = try SQLiteStore(path: folder.path("thicket.db"), settings: settings(disk))
             try expectAll(acknowledged, in: store)
             let found: StoreFindings = try StoreCheck.run(store.path, settings: settings(disk))
             #expect(found.findings == [])
@@ -211,12 +211,12 @@ import ThicketTestSupport
 
     @Test("a full file refuses changes, keeps its contents readable, and accepts changes again with more space")
     func pageLimit() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         var limited: StoreSettings = .testing
         // The tables of an empty store need more than forty pages.
         limited.pagesMax = 64
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: limited)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 43)
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: limited)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 43)
         let id: BucketID = try StoreDriver.id("a")
         var error: StoreError?
         for _ in 0..<1_000 where error == nil {
@@ -239,12 +239,12 @@ import ThicketTestSupport
 
     @Test("a log that may not grow is restarted while the file has space for it")
     func logCannotGrow() throws {
-        let folder: StoreFolder = .init()
-        let disk: FaultVFS = .init(name: "log-limit")
+        let folder = StoreFolder()
+        let disk = FaultVFS(name: "log-limit")
         var settings: StoreSettings = .testing
         settings.vfs = disk.name
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 48)
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: settings)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 48)
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(20, in: [id], keys: 3)
         let saved: [BucketID: StoreDriver.Bucket] = driver.buckets
@@ -262,13 +262,13 @@ import ThicketTestSupport
 
     @Test("while another process locks the file a commit is refused as busy; then commits work")
     func locked() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 44)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 44)
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(5, in: [id])
         let saved: [BucketID: StoreDriver.Bucket] = driver.buckets
-        let other: Database = try .init(path: store.path)
+        let other = try Database(path: store.path)
         try other.begin(.immediate)
         try driver.step(in: id, keys: 3)
         let error: StoreError? = #expect(throws: StoreError.self) { try driver.commit() }
@@ -282,12 +282,12 @@ import ThicketTestSupport
 
     @Test("a long log is restarted between groups, and every change stays readable")
     func longLog() throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         var settings: StoreSettings = .testing
         settings.passivePages = 30
         settings.restartPages = 100
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 45)
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: settings)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 45)
         let id: BucketID = try StoreDriver.id("a")
         var most: Int64 = 0
         for _ in 0..<60 {
@@ -301,7 +301,7 @@ import ThicketTestSupport
 
     @Test("a memory store fails and crashes by its plan")
     func memoryPlan() throws {
-        let store: MemoryStore = .init(faults: { point in
+        let store = MemoryStore(faults: { point in
             switch point.number {
             case 2: .fail(StoreError(.full, "planned"))
             case 4: .crashBefore
@@ -310,7 +310,7 @@ import ThicketTestSupport
             }
         })
         let id: BucketID = try StoreDriver.id("a")
-        var driver: StoreDriver = try .init(try store.makeWriter(), seed: 46)
+        var driver = try StoreDriver(try store.makeWriter(), seed: 46)
         func put(_ key: String) throws {
             let saved: [BucketID: StoreDriver.Bucket] = driver.buckets
             do {

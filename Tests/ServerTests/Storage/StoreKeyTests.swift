@@ -6,7 +6,7 @@ import ThicketSQLite
 @testable import ThicketServer
 
 @Suite("Keys of apps and tokens of users") struct StoreKeyTests {
-    private let folder: StoreFolder = .init()
+    private let folder = StoreFolder()
     private let admin: StoreAdmin
     private let app: AppID
     private let ann: UserID
@@ -27,7 +27,7 @@ import ThicketSQLite
         #expect(listed.map(\.isAdmin) == [false, true])
         #expect(listed.map(\.created) == [now, now + 1])
         #expect(listed.allSatisfy { $0.id.utf8.count == 8 && !key.hasPrefix($0.id) })
-        let store: AccountStore = try .init(path: folder.path("thicket.db"), settings: .testing)
+        let store = try AccountStore(path: folder.path("thicket.db"), settings: .testing)
         #expect(try store.key(AppKey.hash(of: key), of: "notes") == .api)
         #expect(try store.key(AppKey.hash(of: key), of: "other") == nil)
         #expect(throws: StoreAdminError.unknownKey("")) { try admin.revokeKey("", of: app) }
@@ -40,7 +40,7 @@ import ThicketSQLite
 
     @Test("an unknown app has no keys and no tokens")
     func unknownApp() throws {
-        let other: AppID = try AppID("other")
+        let other = try AppID("other")
         #expect(throws: StoreAdminError.unknownApp(other)) { try admin.addKey(of: other, isAdmin: false, now: now) }
         #expect(throws: StoreAdminError.unknownApp(other)) { try admin.keys(of: other) }
         #expect(throws: StoreAdminError.unknownApp(other)) { try admin.tokens(of: other, user: nil) }
@@ -49,7 +49,7 @@ import ThicketSQLite
 
     @Test("tokens are listed and revoked by user, one or all")
     func tokens() throws {
-        let bob: UserID = try UserID("bob")
+        let bob = try UserID("bob")
         let first: String = try admin.createToken(.init(app: app, user: ann, isReadOnly: false), now: now)
         _ = try admin.createToken(.init(app: app, user: ann, isReadOnly: true, expires: now + 5), now: now + 1)
         _ = try admin.createToken(.init(app: app, user: bob, isReadOnly: false), now: now + 2)
@@ -68,10 +68,10 @@ import ThicketSQLite
 
     @Test("tokens of a file from before tokens had an expiry are valid without one")
     func migrated() throws {
-        let token: String = "0123456789abcdef0123456789abcdef"
-        let old: Database = try .init(path: folder.path("old.db"))
+        let token = "0123456789abcdef0123456789abcdef"
+        let old = try Database(path: folder.path("old.db"))
         _ = try old.text("PRAGMA journal_mode=WAL")
-        for migration: String in Schema.migrations.prefix(4) { try old.execute(migration) }
+        for migration in Schema.migrations.prefix(4) { try old.execute(migration) }
         try Meta.seed(old) { Array(repeating: 7, count: $0) }
         try old.execute("INSERT INTO app (name, created) VALUES ('notes', 1)")
         try old.statement("INSERT INTO token (hash, app, user, read_only, created) VALUES (?1, 'notes', 'ann', 1, 1)")

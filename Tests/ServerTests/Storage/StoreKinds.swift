@@ -20,7 +20,7 @@ enum StoreKind: String, CaseIterable, Sendable {
 
 extension StoreSettings {
     static var testing: StoreSettings {
-        var settings: StoreSettings = .init()
+        var settings = StoreSettings()
         settings.busyTimeoutMilliseconds = 50
         settings.mappedBytes = 1 << 26
         // So that heads are write-behind, being written and in their table at the same time.
@@ -59,7 +59,7 @@ final class StoreFolder: Sendable {
         try #require(file >= 0)
         defer { close(file) }
         var bytes: [UInt8] = []
-        var part: [UInt8] = .init(repeating: 0, count: 65_536)
+        var part = [UInt8](repeating: 0, count: 65_536)
         while case let count = read(file, &part, part.count), count > 0 { bytes += part[0..<count] }
         return bytes
     }
@@ -73,15 +73,15 @@ final class StoreFolder: Sendable {
 
     /// The folder as a crash at this moment leaves it: everything written, and no state of a process.
     func copied() -> StoreFolder {
-        let copy: StoreFolder = .init()
-        for name: String in names where !name.hasSuffix("-shm") {
+        let copy = StoreFolder()
+        for name in names where !name.hasSuffix("-shm") {
             if let bytes: [UInt8] = try? bytes(name) { try? copy.write(bytes, to: name) }
         }
         return copy
     }
 
     func rights(_ name: String) throws -> UInt32 {
-        var info: stat = .init()
+        var info = stat()
         try #require(stat(path(name), &info) == 0)
         return info.st_mode & 0o777
     }
@@ -96,7 +96,7 @@ final class StoreFolder: Sendable {
     }
 
     deinit {
-        for name: String in names { unlink(path(name)) }
+        for name in names { unlink(path(name)) }
         rmdir(path)
     }
 }

@@ -8,15 +8,15 @@ import ThicketTestSupport
 @Suite("Store") struct StoreTests {
     @Test("every version of every object can be read as it was", arguments: StoreKind.allCases)
     func anyVersion(_ kind: StoreKind) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 11)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 11)
         driver.policy.diffsMin = 3
         driver.policy.diffsMax = 9
         let ids: [BucketID] = [try StoreDriver.id("a"), try StoreDriver.id("b")]
         try driver.run(400, in: ids)
         let reader: any StoreReader = try store.makeReader()
-        var bodies: Int = 0
+        var bodies = 0
         for (id, bucket) in driver.buckets {
             let record: BucketRecord = try #require(try reader.bucket(id))
             #expect(record == bucket.record)
@@ -28,7 +28,7 @@ import ThicketTestSupport
                     #expect(head.diffsSinceKeyframe == object.diffs)
                     #expect(head.diffBytesSinceKeyframe == object.diffBytes)
                 }
-                for version: StoreDriver.Version in object.versions {
+                for version in object.versions {
                     let body: [UInt8]? = try reader.body(
                         of: key, version: version.number, in: record.row, upTo: record.head)
                     #expect(try body.map(parse) == version.body)
@@ -45,9 +45,9 @@ import ThicketTestSupport
         "a history is complete and oldest first, and its base is the body at the version", arguments: StoreKind.allCases
     )
     func history(_ kind: StoreKind) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 12)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 12)
         driver.policy.diffsMin = 3
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(200, in: [id], keys: 3)
@@ -74,9 +74,9 @@ import ThicketTestSupport
 
     @Test("the log is read in order from any position, in pages of any size", arguments: StoreKind.allCases)
     func catchUp(_ kind: StoreKind) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 13)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 13)
         let ids: [BucketID] = [try StoreDriver.id("a"), try StoreDriver.id("b"), try StoreDriver.id("c")]
         try driver.run(150, in: ids)
         let reader: any StoreReader = try store.makeReader()
@@ -101,9 +101,9 @@ import ThicketTestSupport
 
     @Test("an index scan is a snapshot at its current, newest change first", arguments: StoreKind.allCases)
     func index(_ kind: StoreKind) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 14)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 14)
         let ids: [BucketID] = [try StoreDriver.id("a"), try StoreDriver.id("b")]
         try driver.run(120, in: ids, keys: 30)
         let reader: any StoreReader = try store.makeReader()
@@ -111,10 +111,10 @@ import ThicketTestSupport
             .filter { $0.offset % 11 == 3 }.map(\.element.gid)
         try driver.run(200, in: ids, keys: 30)
         let bucket: StoreDriver.Bucket = try #require(driver.buckets[ids[0]])
-        for current: GlobalID in currents + [bucket.record.head, 0] {
+        for current in currents + [bucket.record.head, 0] {
             let wanted: [(EntityKey, StoreDriver.Version)] = driver.listing(ids[0], at: current)
             for (limit, withData, byteLimit) in [(1, false, 0), (7, true, 1 << 20), (500, true, 300), (9, false, 0)] {
-                var query: IndexQuery = .init(bucket: bucket.record.row, current: current, limit: limit)
+                var query = IndexQuery(bucket: bucket.record.row, current: current, limit: limit)
                 query.withData = withData
                 query.byteLimit = byteLimit
                 var found: [IndexEntry] = []
@@ -138,9 +138,9 @@ import ThicketTestSupport
 
     @Test("ccids of the whole log are known and confirmed in their rows", arguments: StoreKind.allCases)
     func changeIDs(_ kind: StoreKind) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 15)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 15)
         let ids: [BucketID] = [try StoreDriver.id("a"), try StoreDriver.id("b")]
         try driver.run(60, in: ids)
         let bucket: StoreDriver.Bucket = try #require(driver.buckets[ids[0]])
@@ -148,7 +148,7 @@ import ThicketTestSupport
         let wanted: Set<ChangeIDEntry> = Set(
             bucket.log.map { ChangeIDEntry(hash: store.identity.hash(of: $0.changeID), gid: $0.gid) })
         #expect(Set(entries) == wanted && entries.count == bucket.log.count)
-        for change: ChangeRecord in bucket.log {
+        for change in bucket.log {
             #expect(try driver.writer.confirms(change.changeID, at: change.gid))
             #expect(try !driver.writer.confirms(ChangeID("other"), at: change.gid))
         }
@@ -156,9 +156,9 @@ import ThicketTestSupport
 
     @Test("a row that exists already refuses its whole group and nothing else", arguments: StoreKind.allCases)
     func refusedGroup(_ kind: StoreKind) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 16)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 16)
         let id: BucketID = try StoreDriver.id("a")
         let first: ChangeRecord = try driver.put(EntityKey("k"), ["a": 1], in: id)
         try driver.commit()
@@ -178,9 +178,9 @@ import ThicketTestSupport
 
     @Test("live keys come in byte order, in batches, without deleted objects", arguments: StoreKind.allCases)
     func liveKeys(_ kind: StoreKind) throws {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: any Store = try kind.make(folder)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 17)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 17)
         let id: BucketID = try StoreDriver.id("a")
         for name: String in ["b", "a", "B", "c", "a.1"] { try driver.put(EntityKey(name), ["n": 1], in: id) }
         try driver.put(EntityKey("b"), nil, in: id)

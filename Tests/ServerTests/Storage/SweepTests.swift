@@ -6,7 +6,7 @@ import ThicketSweep
 @Suite("Crash and fault sweep", .blocking) struct SweepTests {
     @Test("a power cut at any call loses no acknowledged change, applies none twice, and leaves a sound store")
     func crashes() throws {
-        var settings: CrashSweep.Settings = .init()
+        var settings = CrashSweep.Settings()
         settings.seed = UInt64.random(in: 0..<1_000_000)
         (settings.changes, settings.stride, settings.threads) = (1_000, 97, 2)
         let result: CrashSweep.Result = try CrashSweep(settings).run()
@@ -17,10 +17,10 @@ import ThicketSweep
 
     @Test("the sweep finds a disk that forgets what was synced")
     func forgetful() throws {
-        var settings: CrashSweep.Settings = .init()
+        var settings = CrashSweep.Settings()
         (settings.changes, settings.stride, settings.seed) = (200, 60, 7)
         settings.sabotage = { image in
-            for name: String in image.keys where name.hasSuffix("-wal") { image[name] = nil }
+            for name in image.keys where name.hasSuffix("-wal") { image[name] = nil }
         }
         let result: CrashSweep.Result = try CrashSweep(settings).run()
         #expect(result.lost > 0 || !result.faults.isEmpty)
@@ -28,7 +28,7 @@ import ThicketSweep
 
     @Test("a call that fails once refuses changes with 503 at most: no wrong answer, and service goes on")
     func faults() throws {
-        var settings: FaultSweep.Settings = .init()
+        var settings = FaultSweep.Settings()
         settings.seed = UInt64.random(in: 0..<1_000_000)
         (settings.changes, settings.stride, settings.threads) = (120, 61, 2)
         let result: FaultSweep.Result = try FaultSweep(settings).run()

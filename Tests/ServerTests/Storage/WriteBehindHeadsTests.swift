@@ -7,7 +7,7 @@ import ThicketSQLite
 
 /// Heads that are in the log and not yet in their table (decision 0008): readers see them, and they reach the table.
 @Suite("Write-behind heads") struct WriteBehindHeadsTests {
-    private let folder: StoreFolder = .init()
+    private let folder = StoreFolder()
     private var path: String { folder.path("thicket.db") }
 
     private func open(max: Int = 13) throws -> SQLiteStore {
@@ -50,7 +50,7 @@ import ThicketSQLite
             #expect(try driver.writer.liveCount(in: row) == live.count, sourceLocation: place)
             let oldest: [LiveEntity] = live.sorted { $0.gid < $1.gid }.prefix(4).map { .init(key: $0.key, gid: $0.gid) }
             #expect(try driver.writer.leastRecent(in: row, limit: 4) == oldest, sourceLocation: place)
-            let query: IndexQuery = .init(
+            let query = IndexQuery(
                 bucket: row, current: try #require(try reader.bucket(id)).head, before: nil, limit: 1_000,
                 withData: true,
                 byteLimit: 1 << 20)
@@ -62,7 +62,7 @@ import ThicketSQLite
     @Test("a group writes only to the log, and every read returns its heads", arguments: [1, 5, 13, 10_000])
     func reading(max: Int) throws {
         let store: SQLiteStore = try open(max: max)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 5)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 5)
         for _ in 0..<25 {
             try driver.run(7, in: [try StoreDriver.id("a"), try StoreDriver.id("b")], keys: 40)
             try expectAll(driver, store)
@@ -77,7 +77,7 @@ import ThicketSQLite
     )
     func slices() throws {
         let store: SQLiteStore = try open(max: 6)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 5)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 5)
         let (id, body): (BucketID, JSONObject) = (try StoreDriver.id("a"), ["n": 1])
         for number: Int in 1...6 {
             try driver.put(EntityKey("note.\(number)"), body, in: id)
@@ -101,7 +101,7 @@ import ThicketSQLite
 
     @Test("a start restores the heads that the table lacks from the log, the newest head of each object")
     func starting() throws {
-        let driver: StoreDriver = try .init(try open(max: 9).makeWriter(), seed: 8)
+        let driver = try StoreDriver(try open(max: 9).makeWriter(), seed: 8)
         driver.policy.diffsMin = 3
         for round: Int in 1...12 {
             try driver.run(11, in: [try StoreDriver.id("a"), try StoreDriver.id("b")], keys: 8)
@@ -118,10 +118,10 @@ import ThicketSQLite
         let id: BucketID = try StoreDriver.id("a")
         do {
             let store: SQLiteStore = try open(max: 1_000)
-            let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+            let driver = try StoreDriver(try store.makeWriter(), seed: 3)
             for number: Int in 0..<40 { try driver.put(EntityKey("note.\(number)"), ["n": 1], in: id) }
             try driver.commit()
-            var batch: MaintenanceBatch = .init()
+            var batch = MaintenanceBatch()
             batch.headsMax = 100
             _ = try driver.writer.apply(batch)
             for number: Int in 0..<40 { try driver.put(EntityKey("note.\(number)"), ["n": 2], in: id) }
@@ -131,7 +131,7 @@ import ThicketSQLite
         // As objects of a sealed bucket have it: the version of their creation.
         try folder.run(
             "UPDATE bucket SET mode = \(BucketMode.sealed.rawValue); UPDATE ent SET born = ver", in: "thicket.db")
-        let disk: FaultVFS = .init(name: "late-heads-births", syncsForReal: false)
+        let disk = FaultVFS(name: "late-heads-births", syncsForReal: false)
         var (started, tries): (Int, Int) = (0, 0)
         repeat {
             let copy: StoreFolder = folder.copied()
@@ -144,7 +144,7 @@ import ThicketSQLite
             disk.heal()
             started += store == nil ? 0 : 1
             store = try store ?? SQLiteStore(path: copy.path("thicket.db"), settings: settings)
-            var batch: MaintenanceBatch = .init()
+            var batch = MaintenanceBatch()
             batch.headsMax = 100
             _ = try store?.makeWriter().apply(batch)
             let born: Int64? = try Database(path: copy.path("thicket.db")).integer(
@@ -159,7 +159,7 @@ import ThicketSQLite
     @Test("a reader in an old transaction sees the heads of its time, however many stretches have come since")
     func old() throws {
         let store: SQLiteStore = try open(max: 3)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 3)
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(20, in: [id], keys: 6)
         let then: [EntityKey: StoreDriver.Object] = try #require(driver.buckets[id]).objects
@@ -178,14 +178,14 @@ import ThicketSQLite
     @Test("a group that the store refuses leaves no head behind")
     func refused() throws {
         let store: SQLiteStore = try open()
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 3)
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(20, in: [id], keys: 6)
         let before: (count: Int, through: GlobalID) = store.late.all
-        var batch: WriteBatch = .init()
+        var batch = WriteBatch()
         let bucket: BucketRecord = try #require(driver.buckets[id]).record
         let change: ChangeRecord = try #require(driver.buckets[id]?.log.last)
-        let head: EntityRecord = .init(
+        let head = EntityRecord(
             key: change.key, version: 99, gid: change.gid, keyframe: 0, isDeleted: false)
         // A position that is in use.
         batch.append(change, entity: head, bucket: bucket)
@@ -200,13 +200,13 @@ import ThicketSQLite
     @Test("after a second without changes maintenance writes the remaining heads to the table, piece by piece")
     func quiet() throws {
         let store: SQLiteStore = try open(max: 1_000)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 3)
         try driver.run(50, in: [try StoreDriver.id("a")], keys: 30)
-        var retention: RetentionSettings = .init()
+        var retention = RetentionSettings()
         retention.rowsPerBatch = 7
         let maintenance: any StoreMaintenance = try store.makeMaintenance(retention)
         #expect(try maintenance.nextBatch(now: 10_000) == nil && maintenance.nextBatch(now: 10_999) == nil)
-        var batches: Int = 0
+        var batches = 0
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: 11_000) {
             #expect(batch.headsMax == 7)
             _ = try driver.writer.apply(batch)
@@ -221,7 +221,7 @@ import ThicketSQLite
     @Test("a command beside the server may write heads, and older heads of the server do not replace them")
     func beside() throws {
         let store: SQLiteStore = try open(max: 10)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 3)
         let id: BucketID = try StoreDriver.id("a")
         for number: Int in 1...15 {
             try driver.put(EntityKey("note.\(number % 7)"), ["n": JSONValue(integerLiteral: Int64(number))], in: id)
@@ -244,10 +244,10 @@ import ThicketSQLite
     @Test("a row that is cut from the log has its head in the table before")
     func cutting() throws {
         let store: SQLiteStore = try open(max: 1_000)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 3)
         let id: BucketID = try StoreDriver.id("a")
         try driver.run(80, in: [id], keys: 12)
-        var retention: RetentionSettings = .init()
+        var retention = RetentionSettings()
         (retention.logChangesMin, retention.logAgeMin) = (0, 0)
         let maintenance: any StoreMaintenance = try store.makeMaintenance(retention)
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: driver.now + 1_000_000) {
@@ -264,7 +264,7 @@ import ThicketSQLite
     @Test("an object that changes often does not lengthen the log that a start has to read")
     func often() throws {
         let store: SQLiteStore = try open(max: 20)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 3)
         let (id, key): (BucketID, EntityKey) = (try StoreDriver.id("a"), try EntityKey("hot"))
         for group: Int64 in 1...30 {
             for number: Int64 in 1...10 {
@@ -282,7 +282,7 @@ import ThicketSQLite
     )
     func untaken() throws {
         let store: SQLiteStore = try open(max: 8)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 3)
         let id: BucketID = try StoreDriver.id("a")
         // Like a page that cannot be read.
         try folder.run(
@@ -297,7 +297,7 @@ import ThicketSQLite
         #expect(try mark() == 0)
         try expectAll(driver, store)
         #expect(try findings() == [])
-        var taken: Int = 0
+        var taken = 0
         while taken < 200 {
             try driver.put(EntityKey("more.\(taken)"), ["n": 1], in: id)
             do { try driver.commit() } catch { break }
@@ -315,7 +315,7 @@ import ThicketSQLite
 
     @Test("an unreadable row at the end of the log is a finding of the check, beside all others")
     func unreadable() throws {
-        let driver: StoreDriver = try .init(try open(max: 1_000).makeWriter(), seed: 3)
+        let driver = try StoreDriver(try open(max: 1_000).makeWriter(), seed: 3)
         try driver.run(30, in: [try StoreDriver.id("a"), try StoreDriver.id("b")])
         try folder.run(
             "UPDATE chg SET k = '' WHERE gid = 20; UPDATE bucket SET floor = 1000 WHERE id = 2", in: "thicket.db")
@@ -327,7 +327,7 @@ import ThicketSQLite
     @Test("heads of an erased user never come back, and heads that cannot be written do not hinder the erasure")
     func erasing() throws {
         let store: SQLiteStore = try open(max: 30)
-        let driver: StoreDriver = try .init(try store.makeWriter(), seed: 3)
+        let driver = try StoreDriver(try store.makeWriter(), seed: 3)
         let (ann, bob): (BucketID, BucketID) = (
             try StoreDriver.id("a", user: "ann"), try StoreDriver.id("a", user: "bob")
         )
@@ -338,10 +338,10 @@ import ThicketSQLite
             INSERT INTO erasure (app, user, created) VALUES ('notes', 'ann', 1);
             CREATE TRIGGER broken BEFORE INSERT ON ent WHEN NEW.b <> \(row) BEGIN SELECT RAISE(ABORT, 'none'); END
             """, in: "thicket.db")
-        var retention: RetentionSettings = .init()
+        var retention = RetentionSettings()
         retention.rowsPerBatch = 9
         let maintenance: any StoreMaintenance = try store.makeMaintenance(retention)
-        var steps: Int = 0
+        var steps = 0
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: 1_000), !batch.erasures.isEmpty {
             _ = try driver.writer.apply(batch)
             try driver.put(EntityKey("others.\(steps)"), ["n": 1], in: bob)

@@ -11,9 +11,9 @@ import ThicketTestSupport
 /// a larger one needs a reason.
 @Suite("Allocations of one change") struct AllocationTests {
     /// Changes before counting begins; everything that grows by doubling has room then.
-    private static let warmUp: Int = 80
+    private static let warmUp = 80
     /// Changes that are counted; their median is compared, because a table grows now and then.
-    private static let counted: Int = 61
+    private static let counted = 61
 
     /// What a change does to an object of 240 bytes.
     enum Edit {
@@ -31,7 +31,7 @@ import ThicketTestSupport
     }
 
     private func message(_ object: Int, _ number: Int, _ edit: Edit) -> [UInt8] {
-        let digits: String = String(object << 32 | number, radix: 16)
+        let digits = String(object << 32 | number, radix: 16)
         let changeID: String = String(repeating: "0", count: 32 - digits.count) + digits
         return Array(
             "0:c:{\"clientid\":\"w\",\"id\":\"k\(object)\",\"o\":\"M\",\"sv\":\(number),\"v\":{\(edit.diff(number))},\"ccid\":\"\(changeID)\"}"
@@ -60,11 +60,11 @@ import ThicketTestSupport
 
     /// The blocks of each step, sorted, for successive changes of objects in turn.
     private func steps(of edit: Edit, objects: Int, settings: StoreSettings = .init()) throws -> [[Int]] {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: settings)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: settings)
         let bucket: BucketID = try StoreDriver.id("a")
-        let client: ClientID = try ClientID("w")
-        let core: ShardCore = .init(store: try store.makeWriter())
+        let client = try ClientID("w")
+        let core = ShardCore(store: try store.makeWriter())
         for object: Int in 0..<objects { try create(object, core, bucket, client) }
         var counts: [[Int]] = [[], [], [], []]
         for turn: Int in 0..<max(Self.warmUp + Self.counted, 3 * objects) {
@@ -72,7 +72,7 @@ import ThicketTestSupport
             let reading: Int = try AllocationCount.during { _ = try ClientMessage(parsing: bytes) }
             let change: SubmittedChange = try submitted(bytes, bucket, client)
             let deciding: Int = AllocationCount.during { _ = core.receive(.change(change)) }
-            var outcome: CommitOutcome = .init()
+            var outcome = CommitOutcome()
             let storing: Int = AllocationCount.during { outcome = core.commit() }
             guard case .applied(let applied)? = outcome.buckets.first?.events.first else {
                 throw AllocationError.notApplied
@@ -118,7 +118,7 @@ import ThicketTestSupport
         "a change that writes heads of earlier changes, and one that does not, allocate exact numbers of blocks",
         .enabled(if: AllocationCount.isPossible, "a sanitizer has its own heap"))
     func perChangeWithWriteBehindHeads() throws {
-        var settings: StoreSettings = .init()
+        var settings = StoreSettings()
         settings.writeBehindHeadsMax = 64
         let counts: [[Int]] = try steps(of: .replace, objects: 100, settings: settings)
         expect(counts, [17, 33, 27, 5], share: 0.25)

@@ -7,10 +7,10 @@ import ThicketTestSupport
 
 /// Ccids that a group of changes archives itself, without maintenance.
 @Suite("Ccids archived with a group") struct ArchivedRunTests {
-    private static let length: Int = 8
+    private static let length = 8
 
     private struct House {
-        let folder: StoreFolder = .init()
+        let folder = StoreFolder()
         let store: SQLiteStore
         let shard: TestShard
 
@@ -30,8 +30,8 @@ import ThicketTestSupport
 
     @Test("a bucket in use holds few ccids in memory, however many changes it has had, and knows them all")
     func archivedOnTheWay() throws {
-        let house: House = try .init()
-        var held: Int = 0
+        let house = try House()
+        var held = 0
         for number: Int in 0..<100 {
             let answer: Answer = try house.shard.send(
                 "k", sv: Int64(number),
@@ -53,7 +53,7 @@ import ThicketTestSupport
 
     @Test("groups of changes in many buckets archive a few buckets each, and the others lose no ccid")
     func manyBuckets() throws {
-        let house: House = try .init()
+        let house = try House()
         let buckets: [BucketID] = try (0..<10).map { (number) throws in
             try BucketID(app: AppID("app"), user: UserID("ann@example.com"), name: BucketName("b\(number)"))
         }
@@ -71,8 +71,8 @@ import ThicketTestSupport
         }
         #expect(try house.rows("idrun") > 8)
         try house.shard.restart()
-        for bucket: BucketID in buckets {
-            for (round, number): (Int, Int) in (0..<5).flatMap({ round in (0..<20).map { (round, $0) } }) {
+        for bucket in buckets {
+            for (round, number) in (0..<5).flatMap({ round in (0..<20).map { (round, $0) } }) {
                 let again: SubmittedChange = try house.shard.submission(
                     "k\(round)-\(number)", v: [:], ccid: "\(bucket.name.text)-\(round)-\(number)", bucket: bucket)
                 #expect(try house.shard.group([again]) == [.error(409)])
@@ -83,8 +83,8 @@ import ThicketTestSupport
 
     @Test("maintenance and groups archive the same bucket in turns: no ccid is lost, none archived twice")
     func withMaintenance() throws {
-        let house: House = try .init()
-        var retention: RetentionSettings = .init()
+        let house = try House()
+        var retention = RetentionSettings()
         (retention.changeIDsPerBlock, retention.changeIDsLooseMin, retention.changeIDInterval) = (5, 5, 1)
         retention.changeIDRunsMax = 3
         let maintenance: any StoreMaintenance = try house.store.makeMaintenance(retention)
@@ -106,7 +106,7 @@ import ThicketTestSupport
 
     @Test("a refused group archives nothing, and the next group does")
     func refused() throws {
-        let house: House = try .init()
+        let house = try House()
         for number: Int in 0..<Self.length {
             _ = try house.shard.send("k\(number)", v: ["n": ["o": "+", "v": 1]], ccid: "c\(number)")
         }
@@ -124,7 +124,7 @@ import ThicketTestSupport
 
     @Test("over a store without archived ccids all ccids stay in memory")
     func inMemory() throws {
-        let shard: TestShard = try .init()
+        let shard = try TestShard()
         for number: Int in 0..<3_000 {
             _ = try shard.send("k\(number)", v: ["n": ["o": "+", "v": 1]], ccid: "c\(number)")
         }

@@ -17,7 +17,7 @@ struct ChangeVersionCodecTests {
         var seen: Set<String> = []
         var random = SeededRandom(seed: 11)
         let edges: [GlobalID] = [0, 1, 2, 255, 256, 1 << 32, .max]
-        for gid: GlobalID in edges + (0..<200).map({ _ in GlobalID.random(in: 3...GlobalID.max - 1, using: &random) }) {
+        for gid in edges + (0..<200).map({ _ in GlobalID.random(in: 3...GlobalID.max - 1, using: &random) }) {
             let text: String = codec.text(gid, tag: tag)
             #expect(text.utf8.count == 32)
             #expect(text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })

@@ -25,7 +25,7 @@ struct DecisionTableTests {
         let sound: SubmittedChange = try shard.submission("k", v: edit)
         var request: ChangeRequest = sound.request
         request.problems = ["sv is not a number"]
-        let broken: SubmittedChange = .init(
+        let broken = SubmittedChange(
             origin: sound.origin, bucket: sound.bucket, clientID: sound.clientID, library: sound.library,
             canWrite: true, request: request, now: sound.now)
         #expect(try shard.group([broken]) == [.error(400)])
@@ -215,7 +215,7 @@ struct DecisionTableTests {
             ["missing": ["o": "d", "v": "+x"]], ["t": ["o": "?", "v": 1]], ["t": ["o": "r"]], ["t": 5], 7, "v",
             ["t": ["o": "d", "v": "=1\t-%zz"]],
         ]
-        for diff: JSONValue in bad { #expect(try shard.send("k", sv: 1, v: diff) == .error(440), "\(diff)") }
+        for diff in bad { #expect(try shard.send("k", sv: 1, v: diff) == .error(440), "\(diff)") }
         #expect(try shard.stored("k") == ["t": "abc", "n": 1])
     }
 

@@ -7,7 +7,7 @@ import ThicketProtocol
 @Suite("Deferred changes")
 struct DeferredChangeTests {
     /// Members of an object that needs more than `DocumentMeasure.largeBytes`.
-    private static let large: JSONObject = .init((0..<12_000).map { ("m\($0)", JSONValue.number(0)) })
+    private static let large = JSONObject((0..<12_000).map { ("m\($0)", JSONValue.number(0)) })
 
     private static func shard(_ adjust: (inout ShardSettings) -> Void = { _ in }) throws -> TestShard {
         try TestShard {
@@ -28,7 +28,7 @@ struct DeferredChangeTests {
     @Test("small changes of small objects are decided at once; long, late, whole or much rebased ones are offloaded")
     func whatIsLong() throws {
         let shard: TestShard = try Self.shard()
-        let text: String = String(repeating: "word ", count: 2_000)
+        let text = String(repeating: "word ", count: 2_000)
         try shard.make("text", ["t": .string(text), "n": 0])
         for version: Version in 1...70 { try shard.send("text", sv: version, v: ["n": ["o": "I", "v": 1]]) }
         try shard.make("large", Self.large)
@@ -81,8 +81,8 @@ struct DeferredChangeTests {
 
     @Test("a decision based on changes that were never written is made again")
     func groupRefused() throws {
-        let fails: FaultSwitch = .init()
-        let store: MemoryStore = .init(faults: fails.plan)
+        let fails = FaultSwitch()
+        let store = MemoryStore(faults: fails.plan)
         let shard: TestShard = try TestShard(store: store) { $0.decidedHereMax = 1 << 20 }
         try shard.make("large", Self.large)
         let first: DeferredChange = try giveOut(

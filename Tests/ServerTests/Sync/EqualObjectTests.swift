@@ -181,7 +181,7 @@ struct CutPairTests {
         return nil
     }
 
-    /// The text after a delta, read as a strict client does: each token by itself, in UTF-8, each cut between characters.
+    /// The text after a delta, read as a strict client does: token by token, in UTF-8, each cut between characters.
     private static func strictly(_ delta: String, on text: String) -> String? {
         var result = ""
         var rest = text.unicodeScalars[...]

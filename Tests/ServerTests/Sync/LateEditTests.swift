@@ -13,7 +13,7 @@ struct LateEditTests {
 
     /// One character put at `place` of a text of `length` units.
     private func typing(_ unit: Unicode.Scalar, at place: Int, of length: Int) -> Operation {
-        var delta: TextDelta = .init()
+        var delta = TextDelta()
         delta.retain(place)
         delta.insert(Array(String(unit).utf16))
         delta.retain(length - place)
@@ -28,10 +28,10 @@ struct LateEditTests {
         "an edit that is late by 4,000 changes of a long text is rebased in fewer than 300 steps",
         arguments: [TransformRule.reference, .exact(tie: .after)])
     func bounded(_ rule: TransformRule) throws {
-        let length: Int = 50_000
-        let text: String = .init(repeating: "lorem ipsum ", count: length / 12 + 1)
+        let length = 50_000
+        let text = String(repeating: "lorem ipsum ", count: length / 12 + 1)
         let start: Int = text.utf16.count
-        let base: JSONObject = .init([(key: "t", value: .string(text)), (key: "n", value: 0)])
+        let base = JSONObject([(key: "t", value: .string(text)), (key: "n", value: 0)])
         let changes: [LaterChange] = (0..<4_000).map { index in
             change([
                 (key: "t", operation: typing("x", at: 100 + index, of: start + index)),
@@ -54,8 +54,8 @@ struct LateEditTests {
 
     @Test("changes that do not compose end in error 405, not in a long wait")
     func tooLate() throws {
-        let base: JSONObject = .init([(key: "t", value: .string(String(repeating: "a", count: 100_000)))])
-        let edit: ObjectDiff = .init([(key: "t", operation: typing("!", at: 0, of: 100_000))])
+        let base = JSONObject([(key: "t", value: .string(String(repeating: "a", count: 100_000)))])
+        let edit = ObjectDiff([(key: "t", operation: typing("!", at: 0, of: 100_000))])
         // Removed and created again, over and over: each time the edit brings the whole text back.
         let changes: [LaterChange] = (0..<4_000).map { index in
             change([(key: "t", operation: index.isMultiple(of: 2) ? .remove : .insert("b"))])
@@ -68,7 +68,7 @@ struct LateEditTests {
     @Test("rebasing over composed changes and one by one gives the same object, texts with the same letters")
     func sameEitherWay() throws {
         let seed: UInt64 = .random(in: .min ... .max)
-        var random: SeededRandom = .init(seed: seed)
+        var random = SeededRandom(seed: seed)
         for run: Int in 0..<600 {
             let base: JSONObject = [
                 "t": "the quick 🦊 jumps", "n": 7, "s": "set", "o": .object(["t": "inner text", "n": 1]),
@@ -80,7 +80,7 @@ struct LateEditTests {
                 now = try next.applied(to: now)
                 changes.append(next)
             }
-            let edit: ObjectDiff = .init(random.operations(on: base))
+            let edit = ObjectDiff(random.operations(on: base))
             var single = LateEdit(edit, on: base)
             try single.rebase(over: changes, rule: .exact(tie: .after), singleWorkMax: .max)
             var composed = LateEdit(edit, on: base)
@@ -98,8 +98,8 @@ struct LateEditTests {
     @Test("text that a device typed and deleted again stays deleted, wherever the server puts the first change")
     func deletedStaysDeleted() throws {
         let seed: UInt64 = .random(in: .min ... .max)
-        var random: SeededRandom = .init(seed: seed)
-        var elsewhere: Int = 0
+        var random = SeededRandom(seed: seed)
+        var elsewhere = 0
         for run: Int in 0..<2_000 {
             let comment: Comment = "run \(run) of seed \(seed)"
             var fresh: ClosedRange<UInt16>.Iterator = (0x4E00...0x9FFF).makeIterator()
@@ -144,7 +144,7 @@ struct LateEditTests {
     @Test("text typed by another client may return in an edit that sets the text whole, though it was replaced since")
     func setWhole() throws {
         let base: JSONObject = ["t": "the quick jumps"]
-        var typed: TextDelta = .init()
+        var typed = TextDelta()
         typed.retain(1)
         typed.insert(Array("h".utf16))
         typed.retain(3)
@@ -154,7 +154,7 @@ struct LateEditTests {
             .remove, .insert("t3707721591"), .text(typed), .replace("t1809422693"),
         ]
         let changes: [LaterChange] = operations.map { change([(key: "t", operation: $0)]) }
-        let edit: ObjectDiff = .init([(key: "t", operation: .replace("t3883520940"))])
+        let edit = ObjectDiff([(key: "t", operation: .replace("t3883520940"))])
         for (work, text): (Int, JSONValue) in [(.max, "th3d883520940"), (0, "t3883520940")] {
             var late = LateEdit(edit, on: base)
             try late.rebase(over: changes, rule: .exact(tie: .after), singleWorkMax: work)
@@ -165,7 +165,7 @@ struct LateEditTests {
     /// Without the texts that the edit sets whole: see `setWhole`.
     private func unset(_ object: JSONObject, by edit: ObjectDiff) -> JSONObject {
         var object: JSONObject = object
-        for (key, operation): (String, ThicketProtocol.Operation) in edit.operations {
+        for (key, operation) in edit.operations {
             switch (operation, object[key]) {
             case (.replace, .string?): object[key] = nil
             case (.object(let nested), .object(let inner)?): object[key] = .object(unset(inner, by: nested))
@@ -217,7 +217,7 @@ extension SeededRandom {
 
     /// Some deletions, and insertions of units that occur nowhere yet.
     fileprivate mutating func delta(_ text: [UInt16], _ fresh: inout ClosedRange<UInt16>.Iterator) -> TextDelta {
-        var delta: TextDelta = .init()
+        var delta = TextDelta()
         for place: Int in 0...text.count {
             if Int.random(in: 0..<10, using: &self) < 3, let unit: UInt16 = fresh.next() { delta.insert([unit]) }
             guard place < text.count else { break }
@@ -228,8 +228,8 @@ extension SeededRandom {
 
     /// Some deletions and insertions, between whole characters.
     private mutating func delta(of text: String) -> TextDelta {
-        var delta: TextDelta = .init()
-        for scalar: Unicode.Scalar in text.unicodeScalars {
+        var delta = TextDelta()
+        for scalar in text.unicodeScalars {
             let width: Int = String(scalar).utf16.count
             switch Int.random(in: 0..<8, using: &self) {
             case 0: delta.delete(width)

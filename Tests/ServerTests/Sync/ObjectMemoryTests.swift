@@ -29,9 +29,9 @@ import ThicketTestSupport
         "the count of members kept from change to change equals a fresh count",
         arguments: 1...8 as ClosedRange<UInt64>)
     func followed(_ seed: UInt64) throws {
-        var random: SeededRandom = .init(seed: seed)
-        let shard: TestShard = try .init()
-        let key: EntityKey = try .init("k")
+        var random = SeededRandom(seed: seed)
+        let shard = try TestShard()
+        let key = try EntityKey("k")
         var (largest, applied): (Int, Int) = (0, 0)
         for number: Int in 0..<120 {
             if number % 17 == 16 { _ = try shard.send("k", .remove) }
@@ -48,9 +48,9 @@ import ThicketTestSupport
 
     @Test("an object made from its text counts for its text until it is changed, and then for its members")
     func creation() throws {
-        let shard: TestShard = try .init()
-        let key: EntityKey = try .init("k")
-        let members: JSONObject = .init((0..<1_000).map { ("m\($0)", ["o": "+", "v": 1]) })
+        let shard = try TestShard()
+        let key = try EntityKey("k")
+        let members = JSONObject((0..<1_000).map { ("m\($0)", ["o": "+", "v": 1]) })
         #expect(try shard.send("k", v: .object(members)).version == 1)
         let made: Int = shard.core.memory.entityBytes
         #expect(try shard.send("k", sv: 1, v: ["m0": ["o": "r", "v": 2]]).version == 2)
@@ -64,10 +64,10 @@ import ThicketTestSupport
         "an object of very many members, replaced often, keeps one state in memory, and late edits use the log"
     )
     func replaced() throws {
-        let shard: TestShard = try .init()
-        let key: EntityKey = try .init("k")
+        let shard = try TestShard()
+        let key = try EntityKey("k")
         for round: Int64 in 0..<6 {
-            let members: JSONObject = .init((0..<60_000).map { ("m\($0)", .number(JSONNumber(round))) })
+            let members = JSONObject((0..<60_000).map { ("m\($0)", .number(JSONNumber(round))) })
             #expect(try shard.send("k", d: .object(members)).version == round + 1)
             let entity: ActiveEntity = try #require(shard.core.buckets[shard.bucket]?.entities[key])
             #expect(entity.memory <= entity.state.memory + 1 << 20)

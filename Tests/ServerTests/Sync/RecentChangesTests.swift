@@ -35,7 +35,7 @@ struct RecentChangesTests {
             #expect(later.base == values[Int(source)])
             #expect(later.changes.count == Int(version - source))
             var value: JSONObject = later.base
-            for change: LaterChange in later.changes {
+            for change in later.changes {
                 if let before: JSONObject = change.before { #expect(before == value) }
                 value = try change.applied(to: value)
             }
@@ -78,7 +78,7 @@ struct RecentChangesTests {
             #expect(list.bytes == model.reduce(0) { $0 + $1.bytes })
             #expect(list.oldest?.number == model.first?.number)
         }
-        for item: Item in items { list.remove(item) }
+        for item in items { list.remove(item) }
         #expect(list.bytes == 0 && list.oldest == nil)
     }
 

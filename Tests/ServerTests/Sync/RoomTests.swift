@@ -28,7 +28,7 @@ struct RoomTests {
         "an object above the capacity evicts the least recently changed one, as a removal without an author",
         arguments: Memory.allCases)
     func pushed(memory: Memory) throws {
-        let shard: TestShard = try .init(memory)
+        let shard = try TestShard(memory)
         #expect(try Self.set(["capacity": 3], shard).version == 1)
         for key: String in ["a", "b", "c"] { try shard.make(key, ["n": 1]) }
         try shard.send("a", sv: 1, v: ["n": ["o": "r", "v": 2]])
@@ -47,7 +47,7 @@ struct RoomTests {
 
     @Test("the capacity holds within one group, also in a bucket that is not on disk yet", arguments: Memory.allCases)
     func atOnce(memory: Memory) throws {
-        let shard: TestShard = try .init(memory)
+        let shard = try TestShard(memory)
         try Self.set(["capacity": 2], shard)
         var changes: [SubmittedChange] = []
         for number: Int in 0..<6 { changes.append(try shard.submission("k\(number)", d: ["n": 1])) }
@@ -64,7 +64,7 @@ struct RoomTests {
 
     @Test("a set, changed or removed capacity holds from the next group on; a smaller one evicts step by step")
     func changed() throws {
-        let shard: TestShard = try .init(.disk)
+        let shard = try TestShard(.disk)
         for number: Int in 100..<150 { try shard.make("k\(number)", ["n": 1]) }
         try Self.set(["capacity": 20], shard)
         #expect(try Self.live(shard).count == 50, "nothing is evicted before an object is created")
@@ -98,11 +98,11 @@ struct RoomTests {
 
     @Test("each bucket of each user has its own capacity")
     func others() throws {
-        let shard: TestShard = try .init()
+        let shard = try TestShard()
         try Self.set(["capacity": 1], shard)
         let app: AppID = shard.bucket.app
-        let bob: BucketID = .init(app: app, user: try UserID("bob"), name: shard.bucket.name)
-        let tags: BucketID = .init(app: app, user: shard.bucket.user, name: try BucketName("tags"))
+        let bob = BucketID(app: app, user: try UserID("bob"), name: shard.bucket.name)
+        let tags = BucketID(app: app, user: shard.bucket.user, name: try BucketName("tags"))
         for key: String in ["a", "b"] {
             for place: BucketID in [shard.bucket, bob, tags] {
                 try shard.group([shard.submission(key, d: ["n": 1], bucket: place)])
@@ -117,8 +117,8 @@ struct RoomTests {
 
     @Test("a group that the store refuses evicts nothing, and the count is right afterwards")
     func failure() throws {
-        let faults: FaultSwitch = .init()
-        let shard: TestShard = try .init(store: MemoryStore(faults: faults.plan))
+        let faults = FaultSwitch()
+        let shard = try TestShard(store: MemoryStore(faults: faults.plan))
         try Self.set(["capacity": 2], shard)
         for key: String in ["a", "b"] { try shard.make(key, ["n": 1]) }
         faults.set(.fail(StoreError(.io, "sector")))
@@ -134,15 +134,15 @@ struct RoomTests {
         arguments: 0..<8)
     func model(round: UInt64) throws {
         let seed: UInt64 = 3_400 + round
-        var random: SeededRandom = .init(seed: seed)
-        let shard: TestShard = try .init(Memory.allCases[Int(round % 4)])
+        var random = SeededRandom(seed: seed)
+        let shard = try TestShard(Memory.allCases[Int(round % 4)])
         let capacity: Int = 1 + Int(random.next() % 6)
         try Self.set(["capacity": .number(JSONNumber(Int64(capacity)))], shard)
         var order: [String] = []
         for step: Int in 0..<60 {
             var changes: [SubmittedChange] = []
             for part: Int in 0...Int(random.next() % 4) {
-                let key: String = "k\(random.next() % 12)"
+                let key = "k\(random.next() % 12)"
                 let value: JSONValue = .number(JSONNumber(Int64(step * 10 + part)))
                 if random.next() % 5 == 0 {
                     changes.append(try shard.submission(key, .remove))
@@ -161,7 +161,7 @@ struct RoomTests {
 
     @Test("options without an effect are refused with 400")
     func refused() throws {
-        let shard: TestShard = try .init()
+        let shard = try TestShard()
         for (key, options): (String, JSONValue) in [
             ("notes", ["schema": ["type": "object"]]), ("notes", ["capacity": 0]), ("notes", ["capacity": 100_001]),
             ("notes", ["capacity": "7"]), ("notes", ["capacity": 1.5]), ("notes", ["version_max": 0]),

@@ -51,7 +51,7 @@ extension TestShard {
 
     private static func number(of operation: String) throws -> Int {
         guard let sealed: [UInt8] = Base64.decodeURL(Array(operation.utf8)[...]),
-            let header: SealedHeader = .init(of: sealed), header.kind == .operation
+            let header = SealedHeader(of: sealed), header.kind == .operation
         else { throw MissingOperation() }
         return header.id.reduce(0) { $0 << 8 | Int($1) }
     }
@@ -65,14 +65,14 @@ struct SealedBucketTests {
     @Test(
         "a bucket becomes sealed once, before its first change, and stays so over restarts", arguments: Memory.allCases)
     func sealing(memory: Memory) throws {
-        let shard: TestShard = try .init(memory)
+        let shard = try TestShard(memory)
         #expect(shard.seal() == .mode(.sealed))
         #expect(shard.seal() == .mode(.sealed), "a second request changes nothing")
         try shard.restart()
         #expect(try shard.make("k", ["t": "clear"]) == .error(400))
         #expect(try shard.create().version == 1)
         #expect(try shard.store.makeReader().bucket(shard.bucket)?.mode == .sealed)
-        let open: TestShard = try .init(memory)
+        let open = try TestShard(memory)
         try open.make("k", ["t": "clear"])
         #expect(open.seal() == .mode(.open), "a bucket with changes stays open")
         #expect(try open.send("k", .remove).version == 2)
@@ -81,7 +81,7 @@ struct SealedBucketTests {
 
     @Test("the mode that an operator set for a name holds for buckets created later", arguments: Memory.allCases)
     func byName(memory: Memory) throws {
-        let shard: TestShard = try .init(memory)
+        let shard = try TestShard(memory)
         guard let store: MemoryStore = shard.store as? MemoryStore else { return try Self.byNameOnDisk(shard) }
         store.setMode(.sealed, ofNew: shard.bucket.name, in: shard.bucket.app)
         #expect(try shard.make("k", ["t": "clear"]) == .error(400))
@@ -91,7 +91,7 @@ struct SealedBucketTests {
 
     private static func byNameOnDisk(_ shard: TestShard) throws {
         let store: SQLiteStore = try #require(shard.store as? SQLiteStore)
-        let admin: StoreAdmin = try .init(path: store.path)
+        let admin = try StoreAdmin(path: store.path)
         try admin.createApp(shard.bucket.app, now: 0)
         try admin.setMode(.sealed, of: shard.bucket.name, in: shard.bucket.app)
         #expect(try shard.make("k", ["t": "clear"]) == .error(400))
@@ -103,10 +103,10 @@ struct SealedBucketTests {
 
     @Test("a mode that an operator changes during a group applies to that group")
     func changedMeanwhile() throws {
-        let folder: StoreFolder = .init()
-        let store: SQLiteStore = try .init(path: folder.path("thicket.db"), settings: .testing)
-        let shard: TestShard = try .init(store: store)
-        let admin: StoreAdmin = try .init(path: store.path)
+        let folder = StoreFolder()
+        let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
+        let shard = try TestShard(store: store)
+        let admin = try StoreAdmin(path: store.path)
         try admin.createApp(shard.bucket.app, now: 0)
         func group(_ change: SubmittedChange, _ mode: BucketMode) throws -> [Answer] {
             _ = shard.core.receive(.change(change))
@@ -130,7 +130,7 @@ struct SealedBucketTests {
         "insertions are ordered by their arrival, the newest first, whatever version their authors knew",
         arguments: Memory.allCases)
     func ordering(memory: Memory) throws {
-        let shard: TestShard = try .init(memory)
+        let shard = try TestShard(memory)
         shard.seal()
         try shard.create()
         #expect(try shard.insert(1, sv: 1).version == 2)
@@ -150,7 +150,7 @@ struct SealedBucketTests {
         "a late insertion needs no kept version; one from before a re-creation is 405",
         arguments: Memory.allCases)
     func late(memory: Memory) throws {
-        let shard: TestShard = try .init(memory) { settings in
+        let shard = try TestShard(memory) { settings in
             settings.rebaseChangesMax = 2
             settings.recentChangesMax = 1
         }
@@ -175,7 +175,7 @@ struct SealedBucketTests {
         "a compaction replaces what it covers and nothing else, however far the tail grew", arguments: Memory.allCases
     )
     func compacting(memory: Memory) throws {
-        let shard: TestShard = try .init(memory)
+        let shard = try TestShard(memory)
         shard.seal()
         try shard.create()
         for number: Int in 1...8 { try shard.insert(number, sv: Version(number)) }
@@ -190,7 +190,7 @@ struct SealedBucketTests {
         "two concurrent compactions leave two snapshots if the later covers more, and lose no operation",
         arguments: Memory.allCases)
     func racing(memory: Memory) throws {
-        let shard: TestShard = try .init(memory)
+        let shard = try TestShard(memory)
         shard.seal()
         try shard.create()
         for number: Int in 1...8 { try shard.insert(number, sv: Version(number)) }
@@ -207,7 +207,7 @@ struct SealedBucketTests {
         "a compaction that removes more or less than it covers, or something else, is refused",
         arguments: Memory.allCases)
     func wrongCompactions(memory: Memory) throws {
-        let shard: TestShard = try .init(memory)
+        let shard = try TestShard(memory)
         shard.seal()
         try shard.create()
         for number: Int in 1...8 { try shard.insert(number, sv: Version(number)) }
@@ -217,7 +217,7 @@ struct SealedBucketTests {
             // At an older version: removals that would fit now, or did before.
             (4, [0], 4..<8, 7), (3, [0], 2..<5, 7), (7, [0], 0..<7, 7),
         ]
-        for (position, known, removed, sv): (Int, [Int], Range<Int>, Version) in table {
+        for (position, known, removed, sv) in table {
             let answer: Answer = try shard.compact(position, over: known, removing: removed, sv: sv)
             #expect(answer == .error(400), "\(position) over \(known), \(removed) at \(sv)")
         }
@@ -228,8 +228,8 @@ struct SealedBucketTests {
         "any order of insertions and compactions leaves every operation in the tail or behind the largest snapshot",
         arguments: [UInt64](1...12))
     func anyOrder(seed: UInt64) throws {
-        var random: SeededRandom = .init(seed: seed)
-        let shard: TestShard = try .init(Memory.allCases[Int(seed) % 3])
+        var random = SeededRandom(seed: seed)
+        let shard = try TestShard(Memory.allCases[Int(seed) % 3])
         shard.seal()
         try shard.create()
         var (version, position): (Version, Int) = (1, 0)
@@ -280,7 +280,7 @@ struct SealedBucketTests {
 
     @Test("removals and EMPTY work as in open buckets", arguments: Memory.allCases)
     func removals(memory: Memory) throws {
-        let shard: TestShard = try .init(memory)
+        let shard = try TestShard(memory)
         shard.seal()
         for number: Int in 0..<3 { try shard.create(SealedText.key(number)) }
         #expect(try shard.insert(1, sv: 1).version == 2)
@@ -294,7 +294,7 @@ struct SealedBucketTests {
 
     @Test("a capacity does not apply to sealed buckets: a removal by the server looks like a theft")
     func capacity() throws {
-        let shard: TestShard = try .init(.disk)
+        let shard = try TestShard(.disk)
         shard.seal()
         let options: BucketID = try #require(BucketOptions.bucket(of: shard.bucket.app))
         try shard.group([try shard.submission("notes", d: ["capacity": 1], bucket: options)])

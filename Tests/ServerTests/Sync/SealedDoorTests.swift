@@ -107,12 +107,12 @@ struct SealedDoorTests {
 
     @Test("every change of another shape is 400 with its reason for the metrics, and leaves nothing behind")
     func shapes() throws {
-        let shard: TestShard = try .init(.disk)
+        let shard = try TestShard(.disk)
         shard.seal()
         try shard.create()
         try shard.insert(1, sv: 1)
         let before: [ChangeRecord] = try shard.log()
-        for (name, sv, v, reason): (String, Version?, JSONValue, SealedFault) in Self.table {
+        for (name, sv, v, reason) in Self.table {
             // A free key, so that only the shape can be the reason.
             let key: String = sv == nil ? SealedText.key(1) : SealedText.key()
             #expect(try shard.send(key, sv: sv.map { $0 + 1 }, v: v, ccid: Self.id) == .error(400), "\(name)")
@@ -124,7 +124,7 @@ struct SealedDoorTests {
 
     @Test("whole objects, alone or beside a valid diff, and clear keys are refused with 400")
     func wholeObjects() throws {
-        let shard: TestShard = try .init(.disk)
+        let shard = try TestShard(.disk)
         shard.seal()
         try shard.create()
         let sound: JSONValue = SealedText.insertion(Self.operation)
@@ -152,7 +152,7 @@ struct SealedDoorTests {
 
     @Test("members beside the operations of a valid change do not reach the log")
     func smuggled() throws {
-        let shard: TestShard = try .init(.disk)
+        let shard = try TestShard(.disk)
         shard.seal()
         var creation: JSONObject = SealedText.creation(Self.snapshot).objectValue ?? [:]
         creation["z"] = ["o": "+", "v": 1, "note": "CANARY"]
@@ -162,7 +162,7 @@ struct SealedDoorTests {
         ]
         let inserted: Answer = try shard.send(SealedText.key(), sv: 1, v: insertion, ccid: Self.id)
         for answer: Answer in [made, inserted] { #expect(!answer.description.contains("CANARY"), "\(answer)") }
-        for row: ChangeRecord in try shard.log() {
+        for row in try shard.log() {
             #expect(!String(decoding: row.diff, as: UTF8.self).contains("CANARY"))
         }
     }

@@ -71,7 +71,7 @@ private struct ModelClient {
     let library: AuthorLibrary
     var ghosts: [String: Copy] = [:]
     /// Changes of the log it has seen.
-    var position: Int = 0
+    var position = 0
     /// One change in flight per key.
     var inFlight: [String: SubmittedChange] = [:]
     var id: String { "client-\(number)" }
@@ -93,11 +93,11 @@ private struct ShardWorld {
     var queue: [SubmittedChange] = []
     /// Results of offloaded changes, by client: its later changes wait.
     var elsewhere: [UInt64: DeferredChange.Result] = [:]
-    var decidedElsewhere: Int = 0
+    var decidedElsewhere = 0
     /// Characters typed into each shared text; each is typed once.
     var typed: [String: [Character]] = [:]
     var nextCharacter: UInt32 = 0x4E00
-    var ccidCount: Int = 0
+    var ccidCount = 0
 
     init(seed: UInt64, faults: Faults, _ adjust: (inout ShardSettings) -> Void = { _ in }) throws {
         self.seed = seed
@@ -189,7 +189,7 @@ private struct ShardWorld {
         let copy: Copy? = clients[client].ghosts[key]
         if copy?.value != nil, Bool.random(using: &random) {
             try submit(key, client: client, .remove)
-        } else if let copy: Copy, copy.value != nil {
+        } else if let copy, copy.value != nil {
             try submit(key, client: client, sv: copy.version, v: ["n": ["o": "r", "v": .string("\(ccidCount)")]])
         } else {
             try submit(key, client: client, v: ["n": ["o": "+", "v": .string("\(ccidCount)")]])
@@ -228,8 +228,8 @@ private struct ShardWorld {
             try restart()
             return
         }
-        for part: BucketOutcome in outcome.buckets {
-            for event: ChangeOutcome in part.events { try receive(event) }
+        for part in outcome.buckets {
+            for event in part.events { try receive(event) }
             if let published: GlobalID = part.published { #expect(published == broadcast.last?.gid) }
         }
     }
@@ -329,7 +329,7 @@ private struct ShardWorld {
     func check() throws {
         let reader: any StoreReader = try store.makeReader()
         let row: BucketRow = try #require(try reader.bucket(bucket)?.row)
-        for client: ModelClient in clients {
+        for client in clients {
             for (key, copy) in client.ghosts {
                 let head: EntityHead = try #require(try reader.head(of: EntityKey(key), in: row))
                 #expect(copy.version == head.record.version, "seed \(seed)")
@@ -341,7 +341,7 @@ private struct ShardWorld {
         for (key, characters) in typed {
             let value: JSONObject? = clients[0].ghosts[key]?.value
             let text: Set<Character> = Set(value?["t"]?.stringValue ?? "")
-            for character: Character in characters {
+            for character in characters {
                 #expect(text.contains(character), "seed \(seed): lost \(character)")
             }
             #expect(value?["t"]?.stringValue?.count == 4 + characters.count, "seed \(seed): a character came twice")

@@ -63,7 +63,7 @@ final class TestShard {
     var core: ShardCore
     private let folder: StoreFolder?
     private var settings: ShardSettings
-    private var ccidCount: Int = 0
+    private var ccidCount = 0
     private(set) var lastOutcome = CommitOutcome()
 
     /// - Parameter store: nil creates the store that `memory` names.
@@ -71,9 +71,9 @@ final class TestShard {
         _ memory: Memory = .warm, store given: (any Store)? = nil, _ adjust: (inout ShardSettings) -> Void = { _ in }
     ) throws {
         folder = memory == .disk && given == nil ? StoreFolder() : nil
-        if let given: any Store {
+        if let given {
             store = given
-        } else if let folder: StoreFolder {
+        } else if let folder {
             store = try StoreKind.sqlite.make(folder)
         } else {
             store = MemoryStore()
@@ -128,7 +128,7 @@ final class TestShard {
     func group(_ changes: [SubmittedChange]) throws -> [Answer] {
         // Every second group is committed as the loop does it.
         if ccidCount % 2 == 0 { _ = core.beginCommit(of: changes.map { .change($0) }) }
-        for change: SubmittedChange in changes { receive(change) }
+        for change in changes { receive(change) }
         lastOutcome = core.commit()
         return try lastOutcome.buckets.flatMap(\.events).map(Answer.init)
     }

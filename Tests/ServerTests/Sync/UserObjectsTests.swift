@@ -84,7 +84,7 @@ struct UserObjectsTests {
     func all() throws {
         let shard: TestShard = try TestShard { $0.entityCacheBytes = 40_000 }
         let buckets: [BucketID] = try (0..<4).map { try bucket("user-\($0)") }
-        for bucket: BucketID in buckets { for number: Int in 0..<5 { try make(shard, "k\(number)", in: bucket) } }
+        for bucket in buckets { for number: Int in 0..<5 { try make(shard, "k\(number)", in: bucket) } }
         #expect(shard.core.objects.bytes <= 40_000)
         #expect(keys(shard, in: buckets[0]).isEmpty)
         #expect(keys(shard, in: buckets[3]).count == 5)
@@ -93,7 +93,7 @@ struct UserObjectsTests {
 
     @Test("the objects of an evicted bucket leave its user's count")
     func forgottenBucket() throws {
-        let shard: TestShard = try TestShard()
+        let shard = try TestShard()
         let (notes, tags) = (try bucket("ann"), try bucket("ann", "tags"))
         try make(shard, "k", in: notes)
         try make(shard, "k", in: tags)
@@ -112,7 +112,7 @@ struct UserObjectsTests {
         let shard: TestShard = try TestShard { $0.groupBytesMax = 10_000 }
         let notes: BucketID = try bucket("ann")
         try make(shard, "k", in: notes)
-        var taken: Int = 0
+        var taken = 0
         while !shard.core.isFull, taken < 100 {
             taken += 1
             _ = shard.core.receive(

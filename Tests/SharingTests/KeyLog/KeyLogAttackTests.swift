@@ -49,7 +49,7 @@ struct KeyLogAttackTests {
 
     @Test("a rotation that the old key has not signed is an alarm for devices that have seen the user and for new ones")
     func forgedRotation() throws {
-        let ann: KeyLogPerson = try .init("ann", 1)
+        let ann = try KeyLogPerson("ann", 1)
         let (thief, stolen): (Ed25519.SigningKey, X25519.PublicKey) = (.random(), X25519.PrivateKey.random().publicKey)
         let forged = try ann.newest.rotated(
             to: thief, encryption: stolen, signedBy: thief, validFrom: 2_000)
@@ -235,9 +235,9 @@ struct KeyLogAttackTests {
     @Test("an answer from another size than the known one is refused; one with a bad proof is an alarm until explained")
     func ways() throws {
         let people: [KeyLogPerson] = try ["ann", "ben", "carl", "dora"].map { try .init($0, 1) }
-        let log: HostileLog = .init(key: Self.key, people.map(\.newest))
+        let log = HostileLog(key: Self.key, people.map(\.newest))
         var reader = try Self.reader()
-        let early: HostileLog = .init(key: Self.key, people.prefix(2).map(\.newest))
+        let early = HostileLog(key: Self.key, people.prefix(2).map(\.newest))
         _ = reader.receive(try early.lookup("ann", people[0].entries, time: Self.now), of: "ann", now: Self.now)
         for known: UInt64 in [0, 2, 6] {
             let answer: KeyLogLookup = try log.lookup("ann", people[0].entries, known: known, time: Self.now)

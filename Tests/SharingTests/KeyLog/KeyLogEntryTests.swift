@@ -117,7 +117,7 @@ struct KeyLogEntryTests {
         #expect(keyLogRefusal { try sent.check(after: nil) } == .signature)
         for label in SignatureLabel.allCases {
             let signature: [UInt8] = try ann.identity.signature(for: label, ann.newest.fields.octets)
-            let entry: KeyLogEntry = try .init(ann.newest.fields, signature: signature, previousSignature: nil)
+            let entry = try KeyLogEntry(ann.newest.fields, signature: signature, previousSignature: nil)
             #expect(keyLogRefusal { try entry.check(after: nil) } == (label == .key ? nil : .signature), "\(label)")
         }
     }

@@ -71,7 +71,7 @@ struct KeyLogForkTests {
                         .given(.init(older: sizes.0, newer: sizes.1, proof: way.reversed())),
                     ]
                 }
-                for way: KeyLogWay in ways {
+                for way in ways {
                     var reader = try Self.reader(mine)
                     guard case .alarm(let fork) = reader.compare(heard, way: way, now: Self.now) else {
                         Issue.record("\(shared) \(left) \(right), \(way): not found")
@@ -79,7 +79,7 @@ struct KeyLogForkTests {
                     }
                     // Both heads are in the evidence, and a third party with only the key sees that both are signed.
                     #expect(Set([fork.older, fork.newer]) == Set([try mine.head(Self.now), heard]))
-                    let handedOn: KeyLogFork = try .init(fork.bytes)
+                    let handedOn = try KeyLogFork(fork.bytes)
                     #expect(handedOn == fork && reader.fork == fork)
                     #expect(
                         try handedOn.check(Self.key.verifyingKey) != .proven || sizes.0 == sizes.1 || way != .withheld)

@@ -14,7 +14,7 @@ struct KeyLogHistoryTests {
         "in honest histories of hundreds of entries no device has an alarm, and each look-up gives the newest keys",
         arguments: [1, 2, 3] as [UInt64])
     func honest(seed: UInt64) throws {
-        var random: SeededRandom = .init(seed: seed)
+        var random = SeededRandom(seed: seed)
         var log = try KeyLog(app: "chat")
         var people = [KeyLogPerson]()
         var readers: [KeyLogReader] = try (0..<8).map { _ in try .init(app: "chat", logKey: Self.key.verifyingKey) }
@@ -227,15 +227,15 @@ struct KeyLogHistoryTests {
 
         /// Finally all devices look up all users and compare heads, and two hours later look up all users again.
         mutating func finish() throws {
-            for one: Int in people.indices {
-                for two: Int in people.indices {
+            for one in people.indices {
+                for two in people.indices {
                     try look(one, at: two)
                     try talk(one, to: two)
                 }
             }
             now += 2 * 3_600_000
-            for one: Int in people.indices {
-                for two: Int in people.indices { try look(one, at: two) }
+            for one in people.indices {
+                for two in people.indices { try look(one, at: two) }
             }
         }
     }
@@ -244,7 +244,7 @@ struct KeyLogHistoryTests {
     func lies(lie: Lie) throws {
         var found = 0
         for seed: UInt64 in 1...6 {
-            var random: SeededRandom = .init(seed: seed)
+            var random = SeededRandom(seed: seed)
             var world = World()
             for _ in 0..<4 { try world.join() }
             for _ in 0..<40 { try world.step(&random) }

@@ -122,7 +122,7 @@ struct KeyLogReaderTests {
 
     @Test("online, keys are handed out for an hour after their look-up; offline, without a limit")
     func handedOut() throws {
-        let ann: KeyLogPerson = try .init("ann", 1)
+        let ann = try KeyLogPerson("ann", 1)
         var log: KeyLog = try .with(ann)
         var reader = try Self.reader()
         _ = try reader.ask("ann", &log, key: Self.key, now: Self.now)
@@ -141,7 +141,7 @@ struct KeyLogReaderTests {
         "an own check reports entries as created, missing ones as missing, and a foreign one as an alarm"
     )
     func own() throws {
-        var ann: KeyLogPerson = try .init("ann", 1)
+        var ann = try KeyLogPerson("ann", 1)
         var log: KeyLog = try .with(try .init("ben", 1))
         var reader = try Self.reader()
         #expect(reader.isSelfCheckDue(now: Self.now))

@@ -14,7 +14,7 @@ struct KeyLogTests {
         let order = [ann.entries[0], ben.entries[0], ann.entries[1]]
         var log = try KeyLog(app: "chat")
         var (leaves, map): ([Digest256], SparseMerkleMap) = ([], .init())
-        for (count, entry): (Int, KeyLogEntry) in order.enumerated() {
+        for (count, entry) in order.enumerated() {
             #expect(try log.append(entry, now: 5_000) == .new)
             map.set(.of(Array(entry.user.utf8)), to: MerkleTree.leafHash(entry.bytes))
             let label: [UInt8] = Array("thicket/map-root/1".utf8) + [0, 0, 32]
@@ -117,7 +117,7 @@ struct KeyLogTests {
     @Test("a head is signed again after a new entry, after ten minutes, and after the clock went back")
     func heads() throws {
         let (ann, ben): (KeyLogPerson, KeyLogPerson) = (try .init("ann", 1), try .init("ben", 1))
-        var log: KeyLog = try .init(app: "chat")
+        var log = try KeyLog(app: "chat")
         #expect(keyLogRefusal { _ = try log.head(time: 1, key: Self.key) } == .empty)
         _ = try log.append(ann.newest, now: 9_000)
         #expect(try log.head(time: 1_000_000, key: Self.key).time == 1_000_000)

@@ -79,7 +79,7 @@ struct Circle {
 
     /// The owner publishes a new list of readers.
     mutating func change(to rights: [String: ListedReader.Rights], newEpoch: Bool) throws {
-        for user: String in rights.keys where members[user] == nil { members[user] = try Member(user, seed: seed) }
+        for user in rights.keys where members[user] == nil { members[user] = try Member(user, seed: seed) }
         let before = newest
         if newEpoch { secrets = try secrets.beginning(.random(32)) }
         let next = try before.next(

@@ -27,7 +27,7 @@ struct KeptListsTests {
         let empty = SharedBucketReader(bucket: circle.bucket)
         #expect(try Self.restored(empty, circle) == empty)
         let bytes = reader.saved
-        for count: Int in bytes.indices {
+        for count in bytes.indices {
             #expect(throws: ReaderListError.self) {
                 _ = try SharedBucketReader(saved: Array(bytes.prefix(count)), keys: circle.verified)
             }

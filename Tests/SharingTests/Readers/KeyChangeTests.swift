@@ -36,7 +36,7 @@ struct KeyChangeTests {
     }
 
     private static func expectOnce(_ words: [String], _ world: SharedWorld) {
-        for one: Int in world.devices.indices {
+        for one in world.devices.indices {
             let text = world.devices[one].object.object.object?["t"]?.stringValue ?? ""
             #expect(world.devices[one].object.object.log == world.devices[ann].object.object.log)
             #expect(world.devices[one].uncounted == [])

@@ -199,7 +199,7 @@ struct OwnClaimTests {
         let entity = try Self.compacted(&world) { $0["o"] = without }
         let events: [SharedEvent] = try Self.shown(entity, &world)
         #expect(events.contains(.object(.acknowledged(pending.changeID))), "the device cannot know better")
-        let told: SealedConflict = .init(
+        let told = SealedConflict(
             path: [], losing: ["t": "begun. cleo's"], winning: without)
         #expect(events.contains(.object(.conflict(told))))
     }

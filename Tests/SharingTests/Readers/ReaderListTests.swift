@@ -41,7 +41,7 @@ struct ReaderListTests {
                     SignedReaderList(parsing: changed), of: circle.bucket, by: circle.verified)
             }
         }
-        for count: Int in bytes.indices {
+        for count in bytes.indices {
             #expect(throws: ReaderListError.self) { _ = try SignedReaderList(parsing: Array(bytes.prefix(count))) }
         }
         #expect(throws: ReaderListError.malformed) { _ = try SignedReaderList(parsing: [0] + bytes) }

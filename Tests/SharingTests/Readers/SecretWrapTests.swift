@@ -61,7 +61,7 @@ struct SecretWrapTests {
                     [SecretWrap(parsing: changed)], for: circle.checked(), as: ben.keys, with: ben.opening)
             }
         }
-        for count: Int in wrap.bytes.indices {
+        for count in wrap.bytes.indices {
             #expect(throws: SharingError.malformed) { _ = try SecretWrap(parsing: Array(wrap.bytes.prefix(count))) }
         }
         #expect(throws: SharingError.malformed) { _ = try SecretWrap(parsing: wrap.bytes + [0]) }

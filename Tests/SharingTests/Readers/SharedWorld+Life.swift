@@ -38,7 +38,7 @@ extension SharedWorld {
         guard let old = circle.past.last(where: { $0.user == user }) else {
             throw Failure(description: "no keys of before")
         }
-        for one: Int in devices.indices where devices[one].user == user {
+        for one in devices.indices where devices[one].user == user {
             let device = devices[one].writer.deviceID
             devices[one].writer = try .init(circle.member(user).account, device: device)
             try refresh(one)

@@ -87,7 +87,7 @@ public enum SealedText {
         named[String(position)] = ["o": "+", "v": .string(snapshot)]
         for old in known { named[String(old)] = ["o": "-"] }
         var tail: JSONObject = [:]
-        for index: Int in removed { tail[String(index)] = ["o": "-"] }
+        for index in removed { tail[String(index)] = ["o": "-"] }
         return ["s": ["o": "O", "v": .object(named)], "d": ["o": "L", "v": .object(tail)]]
     }
 }

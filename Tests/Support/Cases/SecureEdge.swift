@@ -4,7 +4,7 @@ import Synchronization
 /// Makes test servers speak TLS, so that tests written without it run a second time over TLS.
 public enum SecureEdge {
     /// Servers that are started in this task speak TLS.
-    @TaskLocal public static var isOn: Bool = false
+    @TaskLocal public static var isOn = false
 
     private static let ports = Mutex<Set<Int>>([])
 
@@ -50,7 +50,7 @@ public enum SecureEdge {
     /// - Parameter input: a file that it reads as its standard input.
     @discardableResult
     public static func run(_ words: [String], input: String = "/dev/null") -> Int32 {
-        var actions: posix_spawn_file_actions_t = .init()
+        var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)

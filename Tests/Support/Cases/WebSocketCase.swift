@@ -13,7 +13,7 @@ public struct WebSocketCase: Sendable, CustomStringConvertible {
     }
 
     /// Group and number: `6.12`.
-    public var name: String = ""
+    public var name = ""
     public let title: String
     /// The bytes that the client sends, in the pieces in which they arrive.
     public let pieces: [[UInt8]]

@@ -90,7 +90,7 @@ extension WebSocketCase {
     static var reservedBits: [WebSocketCase] {
         var cases: [WebSocketCase] = []
         for bits: UInt8 in 1...7 {
-            for (opcode, name): (UInt8, String) in opcodeNames {
+            for (opcode, name) in opcodeNames {
                 cases.append(
                     .init(
                         "reserved bits \(bits) on \(name)", [RawFrame.make(opcode, [0x61], reserved: bits)],
@@ -140,7 +140,7 @@ extension WebSocketCase {
         let masks: [[UInt8]] = [
             [0, 0, 0, 0], [255, 255, 255, 255], [0, 0, 0, 1], [1, 0, 0, 0], [0x80, 0x40, 0x20, 0x10],
         ]
-        for mask: [UInt8] in masks {
+        for mask in masks {
             for length in [1, 5, 33, 130] {
                 let payload = RawFrame.letters(length)
                 let bytes: [UInt8] = RawFrame.make(1, payload, mask: mask)

@@ -99,7 +99,7 @@ extension WebSocketCase {
                 "a message, then close", [message + RawFrame.close(1001)], [.text(Array("late".utf8)), .close(1001)]),
             .init("close in an open message", [RawFrame.text("a", fin: false) + empty], [.close(nil)]),
         ]
-        for (text, _): ([UInt8], Int) in invalidSequences {
+        for (text, _) in invalidSequences {
             cases.append(
                 .init("close with a reason that is no text: \(text)", [RawFrame.close(1000, text)], [.close(1007)]))
         }

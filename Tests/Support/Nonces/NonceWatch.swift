@@ -6,7 +6,7 @@
     /// nonce twice for different bytes in them. Where keys are fixed and nonces come from a seed, two cases may repeat
     /// a pair; one case must not.
     public struct NonceWatch: SuiteTrait, TestTrait, TestScoping {
-        public let isRecursive: Bool = true
+        public let isRecursive = true
 
         public func provideScope(
             for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
@@ -20,7 +20,7 @@
 
     /// For a suite or a test that sets keys and nonces itself, again and again: its seals are not checked.
     public struct NoncesGiven: SuiteTrait, TestTrait, TestScoping {
-        public let isRecursive: Bool = true
+        public let isRecursive = true
 
         public func provideScope(
             for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void

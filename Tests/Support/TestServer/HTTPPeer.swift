@@ -12,7 +12,7 @@ public final class HTTPPeer {
     public struct Answer {
         public let status: Int
         public let fields: HTTPFields
-        public var body: String = ""
+        public var body = ""
     }
 
     private let line: TestLine

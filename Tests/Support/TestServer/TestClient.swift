@@ -13,15 +13,15 @@ public final class TestClient {
     public static let patience = 120
 
     private let line: TestLine
-    private var reader: WebSocketReader = .init(role: .client, messageBytesMax: 256 << 20)
+    private var reader = WebSocketReader(role: .client, messageBytesMax: 256 << 20)
     private var arrived: [String] = []
-    private var arrivedStart: Int = 0
-    private var scratch: [UInt8] = .init(repeating: 0, count: 64 << 10)
+    private var arrivedStart = 0
+    private var scratch = [UInt8](repeating: 0, count: 64 << 10)
     private var head: [UInt8] = []
     /// Code of the server's close frame.
     public private(set) var closeCode: WebSocketCloseCode?
     /// The connection has ended.
-    public private(set) var isOver: Bool = false
+    public private(set) var isOver = false
 
     /// Connects and shakes hands.
     /// - Parameter receiveBytes: the kernel's buffer for what we do not read; small ones make slow readers.

@@ -32,7 +32,7 @@ public func fuzzKeyLogLookup(_ bytes: [UInt8]) {
     guard let lookup: KeyLogLookup = try? .init(bytes), let honest else { return }
     precondition(lookup.bytes == bytes, "one encoding of one answer")
     for reader in honest.readers {
-        for (user, keys): (String, [PublicKeys]) in honest.keys {
+        for (user, keys) in honest.keys {
             var reader: KeyLogReader = reader
             let verdict: KeyLogVerdict = reader.receive(lookup, of: user, now: time)
             switch verdict {

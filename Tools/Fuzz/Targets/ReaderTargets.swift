@@ -44,7 +44,7 @@ public func fuzzSharedReader(_ bytes: [UInt8]) {
 
 /// A value that a member may have sealed in a shared bucket: the bytes are the clear text, without a valid signature.
 public func fuzzAuthoredText(_ bytes: [UInt8]) {
-    if let authorship: Authorship = .init(before: bytes) {
+    if let authorship = Authorship(before: bytes) {
         precondition(authorship.bytes == Array(bytes.prefix(Authorship.bytesCount)), "what is read is written")
     }
     guard let (plain, sealer): (ObjectSealer, AuthoredSealer) = fixedSealers else {

@@ -17,6 +17,6 @@ public func fuzzSealedHistory(_ bytes: [UInt8]) {
 }
 
 private let historyKeys: SealedBucketKeys? = {
-    let secret: SecureBytes = .init(copying: (0..<32).map { UInt8($0) })
+    let secret = SecureBytes(copying: (0..<32).map { UInt8($0) })
     return try? .init(owner: "o", app: "a", bucket: "b", secrets: [0: secret])
 }()

@@ -20,7 +20,7 @@ struct HostileServerTests {
     private func accounts(_ line: BadLine? = nil, stretch: @escaping AccountAPIClient.Stretch = KeyBench.weak) throws
         -> Accounts
     {
-        let line: BadLine = try line ?? BadLine(try calls) { _, _ in .none }
+        let line = try line ?? BadLine(try calls) { _, _ in .none }
         return Accounts(app: "notes", device: "device-1", api: try line.api(stretch: stretch))
     }
 
@@ -40,18 +40,18 @@ struct HostileServerTests {
             "scheme": 1, "kdf": 1, "n": 17, "r": 8, "p": 1,
             "salt": .string(Base64.encodeURL(.init(repeating: 7, count: 16))),
         ]
-        let changes: [(String, JSONValue)] = [
+        let changes = [
             ("n", 10), ("n", 16), ("n", 21), ("n", 30), ("n", 31), ("n", 0), ("n", -1), ("n", Self.number(.max)),
             ("r", 1), ("r", 9), ("r", Self.number(.max)), ("p", 0), ("p", 5), ("p", Self.number(.max)), ("scheme", 0),
             ("scheme", 2), ("kdf", 0), ("kdf", 2), ("salt", .string(Base64.encodeURL(.init(repeating: 7, count: 15)))),
             ("salt", .string("")),
         ]
-        for (name, value): (String, JSONValue) in changes {
-            var answer: JSONObject = good
+        for (name, value) in changes {
+            var answer = good
             answer[name] = value
-            let said: JSONObject = answer
-            let line: BadLine = BadLine(nil) { _, _ in .saysInstead { said } }
-            let accounts: Accounts = try accounts(line) { _, _, _ throws(CryptoError) in
+            let said = answer
+            let line = BadLine(nil) { _, _ in .saysInstead { said } }
+            let accounts = try accounts(line) { _, _, _ throws(CryptoError) in
                 Issue.record("\(name) \(value): a password was stretched")
                 throw .outOfBounds(.cost)
             }
@@ -66,10 +66,10 @@ struct HostileServerTests {
     @Test("an answer without a valid number (null, text, fraction, array, bool) is a protocol violation")
     func nonsense() async throws {
         for value: JSONValue in [.null, "17", .number(try #require(JSONNumber(1.5))), .array([]), .bool(true)] {
-            let line: BadLine = BadLine(nil) { _, _ in
+            let line = BadLine(nil) { _, _ in
                 .saysInstead { ["scheme": 1, "kdf": 1, "n": value, "r": 8, "p": 1, "salt": "AAAAAAAAAAAAAAAAAAAAAA"] }
             }
-            let accounts: Accounts = try accounts(line)
+            let accounts = try accounts(line)
             let error: AccountError? = await KeyBench.failure {
                 _ = try await accounts.signIn(name: "ann", password: KeyBench.secret("x"))
             }
@@ -82,23 +82,23 @@ struct HostileServerTests {
         "a device that knows the account rejects other parameters for its salt, and keeps its pin at another salt"
     )
     func pinned() async throws {
-        let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
-        let known: DeviceKeys = try DeviceKeys(ann.account)
+        let ann = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
+        let known = try DeviceKeys(ann.account)
         let same: [(String, JSONValue)] = [("n", 18), ("n", 20), ("p", 2)]
-        for (name, value): (String, JSONValue) in same {
+        for (name, value) in same {
             let line: BadLine = try lying("prelogin") { $0.setting([name: value]) }
-            let accounts: Accounts = try accounts(line) { _, _, _ throws(CryptoError) in
+            let accounts = try accounts(line) { _, _, _ throws(CryptoError) in
                 Issue.record("a password was stretched")
                 throw .outOfBounds(.cost)
             }
-            let error: AccountError? = await KeyBench.failure {
+            let error = await KeyBench.failure {
                 _ = try await accounts.signIn(name: "ann", password: KeyBench.secret("one"), known: known)
             }
             #expect(error == .downgrade("other parameters for the same password"))
         }
         // A salt of the server's choice: the login fails, and the pin stays.
-        let salted: BadLine = try lying("prelogin") { $0.setting(["salt": "AAAAAAAAAAAAAAAAAAAAAA"]) }
-        let error: AccountError? = await KeyBench.failure {
+        let salted = try lying("prelogin") { $0.setting(["salt": "AAAAAAAAAAAAAAAAAAAAAA"]) }
+        let error = await KeyBench.failure {
             _ = try await self.accounts(salted).signIn(name: "ann", password: KeyBench.secret("one"), known: known)
         }
         #expect(error == .wrongPassword(isChanged: true))
@@ -109,17 +109,17 @@ struct HostileServerTests {
 
     @Test("bundles, wraps, versions and ids of another account do not open, and nothing is written over them")
     func swapped() async throws {
-        let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("same"))
+        let ann = try await accounts().signUp(name: "ann", password: KeyBench.secret("same"))
         _ = try await accounts().signUp(name: "eve", password: KeyBench.secret("same"))
-        let heard: Mutex<[JSONObject]> = .init([])
-        let listening: BadLine = try lying("login") { answer in
+        let heard = Mutex<[JSONObject]>([])
+        let listening = try lying("login") { answer in
             heard.withLock { $0.append(answer) }
             return answer
         }
-        for name: String in ["ann", "eve"] {
+        for name in ["ann", "eve"] {
             _ = try await accounts(listening).signIn(name: name, password: KeyBench.secret("same"))
         }
-        let (own, foreign): (JSONObject, JSONObject) = heard.withLock { ($0[0], $0[1]) }
+        let (own, foreign) = heard.withLock { ($0[0], $0[1]) }
         func member(_ name: String, _ object: JSONObject) -> JSONObject { [name: object[name] ?? .null] }
         let lies: [(JSONObject, AccountError)] = [
             (member("bundle", foreign), .doesNotOpen), (member("access", foreign), .doesNotOpen),
@@ -127,8 +127,8 @@ struct HostileServerTests {
             (["bundle": .null, "version": 0], .bundleMissing),
             (foreign.setting(member("access_token", own)), .doesNotOpen),
         ]
-        for (lie, expected): (JSONObject, AccountError) in lies {
-            let line: BadLine = try lying("login") { $0.setting(lie) }
+        for (lie, expected) in lies {
+            let line = try lying("login") { $0.setting(lie) }
             let error: AccountError? = await KeyBench.failure {
                 _ = try await self.accounts(line).signIn(name: "ann", password: KeyBench.secret("same"))
             }
@@ -136,27 +136,27 @@ struct HostileServerTests {
             #expect(!line.paths.contains("bundle"), "nothing is written in the place of what does not open")
         }
         // Another user's whole account, to a device that knows this one.
-        let whole: BadLine = try lying("login") { _ in foreign }
-        let known: DeviceKeys = try DeviceKeys(ann.account)
-        let error: AccountError? = await KeyBench.failure {
+        let whole = try lying("login") { _ in foreign }
+        let known = try DeviceKeys(ann.account)
+        let error = await KeyBench.failure {
             _ = try await self.accounts(whole).signIn(name: "ann", password: KeyBench.secret("same"), known: known)
         }
         #expect(error == .otherAccount)
-        let after: OpenAccount = try await accounts().refresh(ann.account, accessToken: ann.accessToken)
+        let after = try await accounts().refresh(ann.account, accessToken: ann.accessToken)
         #expect(after == ann.account)
     }
 
     @Test("a device that saw a newer bundle detects an older one, also under the newer one's version")
     func rolledBack() async throws {
-        let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
-        let heard: Mutex<JSONObject?> = .init(nil)
-        let listening: BadLine = try lying("bundle") { answer in
+        let ann = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
+        let heard = Mutex<JSONObject?>(nil)
+        let listening = try lying("bundle") { answer in
             heard.withLock { $0 = $0 ?? answer }
             return answer
         }
         _ = try await accounts(listening).refresh(ann.account, accessToken: ann.accessToken)
         let old: JSONObject = try #require(heard.withLock { $0 })
-        let newer: OpenAccount = try await accounts().update(ann.account, accessToken: ann.accessToken) {
+        let newer = try await accounts().update(ann.account, accessToken: ann.accessToken) {
             $0.buckets["notes"] = .init(mode: "sealed", epoch: 1)
         }
         #expect(newer.version == 2)
@@ -164,8 +164,8 @@ struct HostileServerTests {
             (old, .rolledBack(seen: 2, shown: 1)), (old.setting(["version": 2]), .doesNotOpen),
             (old.setting(["version": 3]), .keyChanged),
         ] {
-            let line: BadLine = try lying("bundle") { _ in lie }
-            let error: AccountError? = await KeyBench.failure {
+            let line = try lying("bundle") { _ in lie }
+            let error = await KeyBench.failure {
                 _ = try await self.accounts(line).update(newer, accessToken: ann.accessToken) {
                     $0.buckets["other"] = .init(mode: "sealed", epoch: 1)
                 }
@@ -173,9 +173,9 @@ struct HostileServerTests {
             #expect(error == expected)
             #expect(line.paths == ["bundle"], "it was read and not written")
         }
-        let login: BadLine = try lying("login") { $0.setting(old) }
-        let known: DeviceKeys = try DeviceKeys(newer)
-        let error: AccountError? = await KeyBench.failure {
+        let login = try lying("login") { $0.setting(old) }
+        let known = try DeviceKeys(newer)
+        let error = await KeyBench.failure {
             _ = try await self.accounts(login).signIn(name: "ann", password: KeyBench.secret("one"), known: known)
         }
         #expect(error == .rolledBack(seen: 2, shown: 1))
@@ -183,11 +183,11 @@ struct HostileServerTests {
 
     @Test("a server that always reports a conflict is given up on after five tries")
     func conflicts() async throws {
-        let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
-        let line: BadLine = BadLine(try calls) { _, request in
+        let ann = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
+        let line = BadLine(try calls) { _, request in
             request.method == "PUT" ? .refuses(ClientError(.refused, "somebody was faster", number: 409)) : .none
         }
-        let error: AccountError? = await KeyBench.failure {
+        let error = await KeyBench.failure {
             _ = try await self.accounts(line).update(ann.account, accessToken: ann.accessToken) {
                 $0.buckets["notes"] = .init(mode: "sealed", epoch: 1)
             }
@@ -197,8 +197,8 @@ struct HostileServerTests {
 
     @Test("a sign-up rejects a user id other than the account's")
     func otherID() async throws {
-        let line: BadLine = try lying("signup") { $0.setting(["userid": "00000000000000000000000000000000"]) }
-        let error: AccountError? = await KeyBench.failure {
+        let line = try lying("signup") { $0.setting(["userid": "00000000000000000000000000000000"]) }
+        let error = await KeyBench.failure {
             _ = try await self.accounts(line).signUp(name: "ann", password: KeyBench.secret("one"))
         }
         #expect(error == .otherAccount)
@@ -208,15 +208,15 @@ struct HostileServerTests {
 
     @Test("after a reset by mail only the words, the password from before, or a device with the keys open the account")
     func locked() async throws {
-        let ann: SignedIn = try await accounts().signUp(name: "ann", password: KeyBench.secret("old"))
-        let before: Mutex<JSONValue> = .init(.null)
-        let listening: BadLine = try lying("login") { answer in
+        let ann = try await accounts().signUp(name: "ann", password: KeyBench.secret("old"))
+        let before = Mutex<JSONValue>(.null)
+        let listening = try lying("login") { answer in
             before.withLock { $0 = answer["access"] ?? .null }
             return answer
         }
         _ = try await accounts(listening).signIn(name: "ann", password: KeyBench.secret("old"))
-        let wrap: JSONValue = before.withLock { $0 }
-        let salt: String = Base64.encodeURL(try #require(ann.account.pin).salt)
+        let wrap = before.withLock { $0 }
+        let salt = Base64.encodeURL(try #require(ann.account.pin).salt)
         _ = try await accounts().changePassword(
             of: ann.account, accessToken: ann.accessToken, from: KeyBench.secret("old"), to: KeyBench.secret("new"))
         func line(n: JSONValue = 17) throws -> BadLine {
@@ -234,7 +234,7 @@ struct HostileServerTests {
             else { throw ClientError(.refused, "it is not locked") }
             return locked
         }
-        let here: Accounts = try accounts(try line())
+        let here = try accounts(try line())
         let account: LockedAccount = try await locked(here)
         #expect(account.acceptsOldPassword && !account.opensHere)
         let wrong: [(AccountError, AccountError?)] = [
@@ -257,16 +257,16 @@ struct HostileServerTests {
                 }
             ),
         ]
-        for (expected, error): (AccountError, AccountError?) in wrong { #expect(error == expected) }
-        let weak: Accounts = try accounts(try line(n: 10))
-        let bomb: LockedAccount = try await locked(weak)
-        let refused: AccountError? = await KeyBench.failure {
+        for (expected, error) in wrong { #expect(error == expected) }
+        let weak = try accounts(try line(n: 10))
+        let bomb = try await locked(weak)
+        let refused = await KeyBench.failure {
             _ = try await weak.unlock(bomb, oldPassword: KeyBench.secret("old"))
         }
         #expect(refused == .downgrade("kdf 1, N 2^10, r 8, p 1"))
-        let known: DeviceKeys = try DeviceKeys(ann.account)
-        for way: Int in 0..<3 {
-            let account: LockedAccount = try await locked(here, known: way == 2 ? known : nil)
+        let known = try DeviceKeys(ann.account)
+        for way in 0..<3 {
+            let account = try await locked(here, known: way == 2 ? known : nil)
             let opened: SignedIn
             switch way {
             case 0: opened = try await here.unlock(account, oldPassword: KeyBench.secret("old"))

@@ -41,7 +41,7 @@ final class BadLine: Sendable {
         case saysInstead(@Sendable () -> JSONObject)
     }
 
-    private let asked: Mutex<[String]> = .init([])
+    private let asked = Mutex<[String]>([])
     private let calls: ServerCalls?
     private let fault: @Sendable (_ number: Int, _ request: AccountRequest) -> Fault
 
@@ -58,11 +58,11 @@ final class BadLine: Sendable {
     }
 
     private func ask(_ request: AccountRequest) async throws(ClientError) -> AccountReply {
-        let number: Int = asked.withLock {
+        let number = asked.withLock {
             $0.append(request.path)
             return $0.count
         }
-        let lost: ClientError = ClientError(.network, "the line went dead")
+        let lost = ClientError(.network, "the line went dead")
         switch fault(number, request) {
         case .losesRequest: throw lost
         case .refuses(let error): throw error

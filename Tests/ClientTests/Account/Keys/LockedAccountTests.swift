@@ -5,7 +5,7 @@ import ThicketCrypto
 @Suite("Accounts whose password was reset by mail, at a real server", .serialized, .timeLimit(.minutes(15)))
 struct LockedAccountTests {
     private let bench: AccountServer
-    private static let name: String = "ann@example.com"
+    private static let name = "ann@example.com"
 
     init() throws { bench = try AccountServer() }
 
@@ -19,7 +19,7 @@ struct LockedAccountTests {
     private func reset(to password: String) async throws {
         // At most one code is sent in five minutes.
         bench.pass(301)
-        let accounts: Accounts = try accounts()
+        let accounts = try accounts()
         try await accounts.sendResetCode(name: Self.name)
         try await accounts.reset(name: Self.name, code: try bench.nextCode(), newPassword: KeyBench.secret(password))
     }
@@ -43,54 +43,54 @@ struct LockedAccountTests {
 
     @Test("a reset by code logs in and opens nothing: the bundle is closed (403) until the old password opens it")
     func locked() async throws {
-        let ann: SignedIn = try await ann()
+        let ann = try await ann()
         try await reset(to: "new")
-        let old: AccountError? = await KeyBench.failure { _ = try await self.signIn("old") }
+        let old = await KeyBench.failure { _ = try await self.signIn("old") }
         #expect(old == .wrongPassword(isChanged: false))
-        let account: LockedAccount = try await locked("new")
+        let account = try await locked("new")
         #expect(account.acceptsOldPassword && !account.opensHere)
-        let write: AccountError? = await KeyBench.failure {
+        let write = await KeyBench.failure {
             _ = try await self.accounts().update(ann.account, accessToken: account.accessToken) {
                 $0.buckets["b"] = .init(mode: "sealed", epoch: 1)
             }
         }
         guard case .server(let refused)? = write else { throw AccountError.unusable("\(write as Any)") }
         #expect(refused.number == 403)
-        let wrong: AccountError? = await KeyBench.failure {
+        let wrong = await KeyBench.failure {
             _ = try await self.accounts().unlock(account, oldPassword: KeyBench.secret("guess"))
         }
         #expect(wrong == .wrongPassword(isChanged: false))
-        let others: AccountError? = await KeyBench.failure {
+        let others = await KeyBench.failure {
             _ = try await self.accounts().unlock(account, accessKey: .random())
         }
         #expect(others == .wrongWords)
         // None of these attempts has unlocked it.
         _ = try await locked("new")
-        let opened: SignedIn = try await accounts().unlock(account, oldPassword: KeyBench.secret("old"))
+        let opened = try await accounts().unlock(account, oldPassword: KeyBench.secret("old"))
         #expect(opened.account.bundle == ann.account.bundle)
         try await expectOpen("new", ann)
     }
 
     @Test("the words, a code of them with its passcode, and a device with the keys unlock the account")
     func ways() async throws {
-        let ann: SignedIn = try await ann()
+        let ann = try await ann()
         try await reset(to: "one")
-        let words: AccessKey = try AccessKey(words: ann.account.accessKey.words)
+        let words = try AccessKey(words: ann.account.accessKey.words)
         _ = try await accounts().unlock(try await locked("one"), accessKey: words)
         try await expectOpen("one", ann)
         // A code kept on paper, read again.
-        let code: SecureBytes = try RecoveryCode.make(ann.account.accessKey, passcode: KeyBench.secret("1234"))
+        let code = try RecoveryCode.make(ann.account.accessKey, passcode: KeyBench.secret("1234"))
         try await reset(to: "two")
-        let wrong: AccountError? = await KeyBench.failure {
+        let wrong = await KeyBench.failure {
             _ = try RecoveryCode.open(code, passcode: KeyBench.secret("1235"))
         }
         #expect(wrong == .wrongPasscode)
-        let read: AccessKey = try RecoveryCode.open(code, passcode: KeyBench.secret("1234"))
+        let read = try RecoveryCode.open(code, passcode: KeyBench.secret("1234"))
         _ = try await accounts().unlock(try await locked("two"), accessKey: read)
         try await expectOpen("two", ann)
         try await reset(to: "three")
-        let known: DeviceKeys = try DeviceKeys(ann.account)
-        let here: LockedAccount = try await locked("three", known: known)
+        let known = try DeviceKeys(ann.account)
+        let here = try await locked("three", known: known)
         #expect(here.opensHere)
         _ = try await accounts().unlock(here, accessKey: nil)
         try await expectOpen("three", ann)
@@ -102,10 +102,10 @@ struct LockedAccountTests {
 
     @Test("a second reset keeps the first one's state: the last password that opened the bundle still unlocks it")
     func twice() async throws {
-        let ann: SignedIn = try await ann()
+        let ann = try await ann()
         try await reset(to: "one")
         try await reset(to: "two")
-        let opened: SignedIn = try await accounts().unlock(
+        let opened = try await accounts().unlock(
             try await locked("two"), oldPassword: KeyBench.secret("old"))
         #expect(opened.account.bundle == ann.account.bundle)
         try await expectOpen("two", ann)
@@ -113,10 +113,10 @@ struct LockedAccountTests {
 
     @Test("a reset code is valid for 15 minutes by the server's clock, once, for its own account, in digits only")
     func codes() async throws {
-        let ann: SignedIn = try await ann()
-        let accounts: Accounts = try accounts()
+        let ann = try await ann()
+        let accounts = try accounts()
         try await accounts.sendResetCode(name: Self.name)
-        let late: SecureBytes = try bench.nextCode()
+        let late = try bench.nextCode()
         bench.pass(15 * 60 + 1)
         func code(_ code: SecureBytes, _ name: String = Self.name) async -> AccountError? {
             await KeyBench.failure {
@@ -127,10 +127,10 @@ struct LockedAccountTests {
         try await expectOpen("old", ann)
         bench.pass(60)
         try await accounts.sendResetCode(name: Self.name)
-        let good: SecureBytes = try bench.nextCode()
+        let good = try bench.nextCode()
         #expect(await code(KeyBench.secret("12ab")) == .unusable("a code consists of digits only"))
         #expect(await code(good, "bob@example.com") == .wrongCode)
-        let spaced: SecureBytes = .joined([good.part(0..<4), KeyBench.secret(" - "), good.part(4..<8)])
+        let spaced = SecureBytes.joined([good.part(0..<4), KeyBench.secret(" - "), good.part(4..<8)])
         #expect(await code(spaced) == nil)
         #expect(await code(good) == .wrongCode, "it is good once")
         _ = try await locked("new")

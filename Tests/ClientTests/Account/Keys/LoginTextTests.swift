@@ -9,9 +9,9 @@ struct LoginTextTests {
     init() throws { bench = try AccountServer() }
 
     private func accounts(_ device: String, isLocked: Bool = false) throws -> Accounts {
-        let calls: ServerCalls = try .init(
+        let calls = try ServerCalls(
             address: bench.address, app: "notes", apiKey: bench.accountKey, deviceId: device, options: .init())
-        let line: BadLine = .init(calls) { _, request in
+        let line = BadLine(calls) { _, request in
             guard isLocked, request.path == "login" else { return .none }
             return .says { $0.setting(["locked": .bool(true), "access": .null]) }
         }
@@ -20,7 +20,7 @@ struct LoginTextTests {
 
     /// The text that printing, logging or dumping the value shows.
     private static func texts(_ value: some Any) -> String {
-        var dumped: String = ""
+        var dumped = ""
         dump(value, to: &dumped)
         dump([value], to: &dumped)
         return "\(value) \(String(reflecting: value)) \([value]) \(dumped)"
@@ -30,22 +30,22 @@ struct LoginTextTests {
         "a login, received keys, a locked account and a token request print neither the token nor the user"
     )
     func texts() async throws {
-        let ann: SignedIn = try await accounts("old").signUp(name: "ann.canary", password: KeyBench.secret("one"))
-        let begun: Pairing.Begun = try await accounts("new").beginPairing()
+        let ann = try await accounts("old").signUp(name: "ann.canary", password: KeyBench.secret("one"))
+        let begun = try await accounts("new").beginPairing()
         _ = try await accounts("old").give(
             ann.account, accessToken: ann.accessToken, toDeviceWithCode: begun.pairing.code)
-        let received: Pairing.Received = try #require(try await accounts("new").receive(begun))
+        let received = try #require(try await accounts("new").receive(begun))
         guard
             case .locked(let locked) = try await accounts("new", isLocked: true).signIn(
                 name: "ann.canary", password: KeyBench.secret("one"))
         else { throw ClientError(.refused, "it is not locked") }
-        let request: TokenRequest = .init(
+        let request = TokenRequest(
             entityId: "ann.canary", partnerId: "partner", deviceId: "new", accessToken: ann.accessToken)
         let shown: [(text: String, token: String)] = [
             (Self.texts(ann), ann.accessToken), (Self.texts(received), received.accessToken),
             (Self.texts(locked), locked.accessToken), (Self.texts(request), request.accessToken),
         ]
-        for (text, token): (String, String) in shown {
+        for (text, token) in shown {
             #expect(token.count > 20 && !text.contains(token) && !text.contains("canary"), "\(text.prefix(40))")
         }
         #expect(Self.texts(["canary"]).contains("canary"), "the search is not blind")

@@ -12,10 +12,10 @@ struct PairedVersionTests {
     private func accounts(
         _ device: String, app: String = "notes", bundle change: (@Sendable (JSONObject) -> JSONObject)? = nil
     ) throws -> Accounts {
-        let key: String = app == "notes" ? bench.accountKey : bench.apiKey
-        let calls: ServerCalls = try .init(
+        let key = app == "notes" ? bench.accountKey : bench.apiKey
+        let calls = try ServerCalls(
             address: bench.address, app: app, apiKey: key, deviceId: device, options: .init())
-        let line: BadLine = .init(calls) { _, request in
+        let line = BadLine(calls) { _, request in
             request.path == "bundle" && request.method == "GET" ? change.map(BadLine.Fault.says) ?? .none : .none
         }
         return Accounts(app: app, device: device, api: try line.api())
@@ -23,8 +23,8 @@ struct PairedVersionTests {
 
     /// The bundle that the server keeps now, as it shows it.
     private func shown(_ account: OpenAccount, _ token: String, app: String = "notes") async throws -> JSONObject {
-        let heard: Mutex<JSONObject?> = .init(nil)
-        let listening: Accounts = try accounts("d/1", app: app) { answer in
+        let heard = Mutex<JSONObject?>(nil)
+        let listening = try accounts("d/1", app: app) { answer in
             heard.withLock { $0 = answer }
             return answer
         }
@@ -43,44 +43,44 @@ struct PairedVersionTests {
 
     private func given(_ account: OpenAccount, _ token: String, app: String = "notes") async throws -> Pairing.Received
     {
-        let new: Accounts = try accounts("d/2", app: app)
-        let begun: Pairing.Begun = try await new.beginPairing()
+        let new = try accounts("d/2", app: app)
+        let begun = try await new.beginPairing()
         _ = try await accounts("d/1", app: app).give(account, accessToken: token, toDeviceWithCode: begun.pairing.code)
         return try #require(try await new.receive(begun))
     }
 
     @Test("a new device refuses an older bundle than the old device has seen, also under the newer one's version")
     func older() async throws {
-        let ann: SignedIn = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
+        let ann = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
         let old: JSONObject = try await shown(ann.account, ann.accessToken)
-        let newer: OpenAccount = try await written(ann.account, ann.accessToken)
-        let received: Pairing.Received = try await given(newer, ann.accessToken)
+        let newer = try await written(ann.account, ann.accessToken)
+        let received = try await given(newer, ann.accessToken)
         #expect(newer.version == 2 && received.version == 2)
         for (lie, expected): (JSONObject, AccountError) in [
             (old, .rolledBack(seen: 2, shown: 1)), (old.setting(["version": 0]), .rolledBack(seen: 2, shown: 0)),
             (old.setting(["version": 2]), .doesNotOpen), (old.setting(["version": 3]), .doesNotOpen),
         ] {
-            let error: AccountError? = await KeyBench.failure {
+            let error = await KeyBench.failure {
                 _ = try await self.accounts("d/2") { _ in lie }.open(received)
             }
             #expect(error == expected)
         }
-        let there: SignedIn = try await accounts("d/2").open(received)
+        let there = try await accounts("d/2").open(received)
         #expect(there.account == newer)
     }
 
     @Test("a bundle newer than the old device's is accepted, and is the new device's minimum from then on")
     func newer() async throws {
-        let ann: SignedIn = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
-        let second: OpenAccount = try await written(ann.account, ann.accessToken)
-        let told: JSONObject = try await shown(second, ann.accessToken)
+        let ann = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
+        let second = try await written(ann.account, ann.accessToken)
+        let told = try await shown(second, ann.accessToken)
         // The old device does not know the second version, nor a third that is written after its answer.
-        let received: Pairing.Received = try await given(ann.account, ann.accessToken)
+        let received = try await given(ann.account, ann.accessToken)
         #expect(received.version == 1)
-        let third: OpenAccount = try await written(second, ann.accessToken, bucket: "diary")
-        let there: SignedIn = try await accounts("d/2").open(received)
+        let third = try await written(second, ann.accessToken, bucket: "diary")
+        let there = try await accounts("d/2").open(received)
         #expect(there.account.version == 3 && there.account.bundle == third.bundle)
-        let error: AccountError? = await KeyBench.failure {
+        let error = await KeyBench.failure {
             _ = try await self.accounts("d/2") { _ in told }.refresh(there.account, accessToken: there.accessToken)
         }
         #expect(error == .rolledBack(seen: 3, shown: 2))
@@ -88,8 +88,8 @@ struct PairedVersionTests {
 
     /// A message as an old device of another version seals it, opened by the new device.
     private func receive(_ members: String, of ann: SignedIn) throws -> Pairing.Received {
-        let begun: Pairing.Begun = try Pairing.begin(app: "notes", device: "d/2", random: .system)
-        let text: SecureBytes = .joined([
+        let begun = try Pairing.begin(app: "notes", device: "d/2", random: .system)
+        let text = SecureBytes.joined([
             KeyBench.secret(#"{"access_key":""#), ann.account.accessKey.secret.base64URL,
             KeyBench.secret(#"","name":"ann","token":"\#(ann.accessToken)"\#(members)}"#),
         ])
@@ -99,15 +99,15 @@ struct PairedVersionTests {
 
     @Test("an old device that sends no version is received as before: the bundle that is shown is believed")
     func others() async throws {
-        let ann: SignedIn = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
-        let old: JSONObject = try await shown(ann.account, ann.accessToken)
-        let newer: OpenAccount = try await written(ann.account, ann.accessToken)
-        for members: String in ["", #","version":null"#, #","versions":[9]"#] {
-            let received: Pairing.Received = try receive(members, of: ann)
+        let ann = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
+        let old = try await shown(ann.account, ann.accessToken)
+        let newer = try await written(ann.account, ann.accessToken)
+        for members in ["", #","version":null"#, #","versions":[9]"#] {
+            let received = try receive(members, of: ann)
             #expect(received.version == nil)
-            let first: SignedIn = try await accounts("d/2") { _ in old }.open(received)
+            let first = try await accounts("d/2") { _ in old }.open(received)
             #expect(first.account.version == 1 && first.account.bundle == ann.account.bundle, "\(members)")
-            let second: SignedIn = try await accounts("d/2").open(received)
+            let second = try await accounts("d/2").open(received)
             #expect(second.account.version == 2 && second.account.bundle == newer.bundle, "\(members)")
         }
         #expect(try receive(#","version":0"#, of: ann).version == 0)
@@ -116,8 +116,8 @@ struct PairedVersionTests {
 
     @Test("a malformed version makes the whole answer forged, and nothing of it is kept")
     func malformed() async throws {
-        let ann: SignedIn = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
-        for version: String in [
+        let ann = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
+        for version in [
             "-1", "1.5", #""1""#, #""""#, "true", "[]", "[1]", "{}", "9223372036854775808", "1e400", "01", "x",
         ] {
             #expect(throws: AccountError.pairingForged, "\(version)") {

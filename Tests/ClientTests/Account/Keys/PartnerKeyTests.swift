@@ -22,20 +22,20 @@ struct PartnerKeyTests {
         "the first device makes the keys; others open them with passphrase or words, and a token alone opens nothing"
     )
     func devices() async throws {
-        let user: AccountServer.Registered = try bench.register()
-        let token: String = bench.login(user, seconds: 600)
-        let first: (account: OpenAccount, isNew: Bool) = try open(
+        let user = try bench.register()
+        let token = bench.login(user, seconds: 600)
+        let first = try open(
             try await accounts().openKeys(
                 ofPartnerUser: user.entity, accessToken: token, .passphrase(KeyBench.secret("content")), makes: true))
         #expect(first.isNew && first.account.user == user.entity)
-        let other: String = bench.login(user, seconds: 600, device: "d/2")
+        let other = bench.login(user, seconds: 600, device: "d/2")
         for opener: KeyOpener in [.passphrase(KeyBench.secret("content")), .accessKey(first.account.accessKey)] {
-            let there: (account: OpenAccount, isNew: Bool) = try open(
+            let there = try open(
                 try await accounts("d/2").openKeys(
                     ofPartnerUser: user.entity, accessToken: other, opener, makes: true))
             #expect(!there.isNew && there.account.bundle == first.account.bundle)
         }
-        let wrong: AccountError? = await KeyBench.failure {
+        let wrong = await KeyBench.failure {
             _ = try await self.accounts("d/2").openKeys(
                 ofPartnerUser: user.entity, accessToken: other, .passphrase(KeyBench.secret("guess")), makes: true)
         }
@@ -50,37 +50,37 @@ struct PartnerKeyTests {
         "T23: a partner with forged tokens reads sealed bytes only and cannot replace the user's bundle by its own"
     )
     func partner() async throws {
-        let user: AccountServer.Registered = try bench.register()
-        let token: String = bench.login(user, seconds: 600)
-        let made: OpenAccount = try open(
+        let user = try bench.register()
+        let token = bench.login(user, seconds: 600)
+        let made = try open(
             try await accounts().openKeys(
                 ofPartnerUser: user.entity, accessToken: token, .passphrase(KeyBench.secret("canary-passphrase")),
                 makes: true)
         ).account
         // The partner signs a token for a device of its own and reads everything that the server returns.
-        let forged: String = bench.login(user, seconds: 600, device: "partner")
-        let calls: ServerCalls = try ServerCalls(
+        let forged = bench.login(user, seconds: 600, device: "partner")
+        let calls = try ServerCalls(
             address: bench.address, app: "app", apiKey: bench.apiKey, deviceId: "partner", options: .init())
-        let seen: JSONObject = try await calls.ask(AccountRequest.readBundle(.partner(token: forged))).members
-        let text: [UInt8] = JSONValue.object(seen).serialized()
-        let stored: [UInt8] = ["bundle", "access"].flatMap { name in
+        let seen = try await calls.ask(AccountRequest.readBundle(.partner(token: forged))).members
+        let text = JSONValue.object(seen).serialized()
+        let stored = ["bundle", "access"].flatMap { name in
             Base64.decodeURL(Array((seen[name]?.stringValue ?? "").utf8)[...]) ?? []
         }
         #expect(stored.count > 512, "the search has something to look at")
-        let secrets: [SecureBytes] = [
+        let secrets = [
             made.accessKey.secret, made.bundle.vaultSecret, made.bundle.treeSecret, made.bundle.signingKey.seed,
             made.bundle.exchangeKey.secret, KeyBench.secret("canary-passphrase"),
         ]
-        for secret: SecureBytes in secrets {
+        for secret in secrets {
             let bytes: [UInt8] = secret.withUnsafeBytes { Array($0) }
-            for needle: [UInt8] in [bytes, Array(Base64.encodeURL(bytes).utf8), Array(Hex.encode(bytes).utf8)] {
+            for needle in [bytes, Array(Base64.encodeURL(bytes).utf8), Array(Hex.encode(bytes).utf8)] {
                 #expect(!text.contains(needle) && !stored.contains(needle))
             }
         }
         // The partner's own bundle in the place of the user's: refused without the proof, and with a guess at it.
-        let own: AccessKey = .random()
-        for proof: SecureBytes? in [nil, try own.recoveryAuth()] {
-            var members: AccountRequest.PartnerMembers = .init()
+        let own = AccessKey.random()
+        for proof in [nil, try own.recoveryAuth()] {
+            var members = AccountRequest.PartnerMembers()
             members.proof = proof
             do throws(ClientError) {
                 _ = try await calls.ask(
@@ -88,18 +88,18 @@ struct PartnerKeyTests {
                 Issue.record("the partner has replaced the bundle")
             } catch { #expect(error.number == 400 || error.number == 403) }
         }
-        let now: OpenAccount = try await accounts().refresh(made, accessToken: token)
+        let now = try await accounts().refresh(made, accessToken: token)
         #expect(now == made)
     }
 
     @Test("keys that a partner writes first do not open with the user's passphrase")
     func firstWriter() async throws {
-        let user: AccountServer.Registered = try bench.register()
-        let token: String = bench.login(user, seconds: 600)
+        let user = try bench.register()
+        let token = bench.login(user, seconds: 600)
         _ = try await accounts("partner").openKeys(
             ofPartnerUser: user.entity, accessToken: bench.login(user, seconds: 600, device: "partner"),
             .passphrase(KeyBench.secret("the partner's")), makes: true)
-        let error: AccountError? = await KeyBench.failure {
+        let error = await KeyBench.failure {
             _ = try await self.accounts().openKeys(
                 ofPartnerUser: user.entity, accessToken: token, .passphrase(KeyBench.secret("ann's")), makes: true)
         }
@@ -108,11 +108,11 @@ struct PartnerKeyTests {
 
     @Test("four devices that begin at once open one bundle: the first writer's")
     func race() async throws {
-        let user: AccountServer.Registered = try bench.register()
+        let user = try bench.register()
         let openers: [PartnerKeys] = try await withThrowingTaskGroup { group in
-            for number: Int in 1...4 {
-                let accounts: Accounts = try accounts("d/\(number)")
-                let token: String = bench.login(user, seconds: 600, device: "d/\(number)")
+            for number in 1...4 {
+                let accounts = try accounts("d/\(number)")
+                let token = bench.login(user, seconds: 600, device: "d/\(number)")
                 group.addTask {
                     try await accounts.openKeys(
                         ofPartnerUser: user.entity, accessToken: token, .passphrase(KeyBench.secret("content")),
@@ -121,23 +121,23 @@ struct PartnerKeyTests {
             }
             return try await group.reduce(into: []) { $0.append($1) }
         }
-        let opened: [(account: OpenAccount, isNew: Bool)] = try openers.map(open)
+        let opened = try openers.map(open)
         #expect(opened.filter(\.isNew).count == 1)
         #expect(opened.allSatisfy { $0.account.bundle == opened[0].account.bundle })
     }
 
     @Test("a passphrase is changed and removed with the access key's proof; the keys stay")
     func passphrase() async throws {
-        let user: AccountServer.Registered = try bench.register()
-        let token: String = bench.login(user, seconds: 600)
-        let accounts: Accounts = try accounts()
-        var account: OpenAccount = try open(
+        let user = try bench.register()
+        let token = bench.login(user, seconds: 600)
+        let accounts = try accounts()
+        var account = try open(
             try await accounts.openKeys(ofPartnerUser: user.entity, accessToken: token, makes: true)
         ).account
         account = try await accounts.setPassphrase(KeyBench.secret("one"), of: account, accessToken: token)
         account = try await accounts.setPassphrase(KeyBench.secret("two"), of: account, accessToken: token)
         #expect(account.version == 3)
-        let opened: OpenAccount = try open(
+        let opened = try open(
             try await accounts.openKeys(
                 ofPartnerUser: user.entity, accessToken: token, .passphrase(KeyBench.secret("two")), makes: false)
         ).account
