@@ -29,7 +29,7 @@ struct AccountBodyReasonTests {
 
     @Test("an account request reports reason and place in its own format, and repeats no password")
     func accounts() throws {
-        let house = try DoorHouse()
+        let house = try AccountAPIFixture()
         let peer = try house.peer()
         for path in Self.texts + Self.sealed {
             for bad in BadJSON.all {
@@ -37,7 +37,7 @@ struct AccountBodyReasonTests {
                     peer, "POST", "/1/notes/\(path)", ["x-simperium-api-key": house.adminKey], bad.bytes)
                 #expect(answer.status == 400, "\(path), \(bad.name): \(answer)")
                 let message =
-                    Self.texts.contains(path) ? answer.body : DoorHouse.member("message", of: answer)
+                    Self.texts.contains(path) ? answer.body : AccountAPIFixture.member("message", of: answer)
                 #expect(message == "the body is \(bad.reason)", "\(path)")
                 #expect(!answer.body.contains(BadJSON.secret), "\(path)")
             }
@@ -47,7 +47,7 @@ struct AccountBodyReasonTests {
     @Test(
         "a partner request with a good token or key reports reason and place, and repeats no password")
     func partners() throws {
-        let house = try DoorHouse()
+        let house = try AccountAPIFixture()
         let peer = try house.peer()
         let registration = TokenMaker.registration(
             partnerEntity: "p9", expiry: "1800000600", key: house.authKey)
@@ -68,16 +68,16 @@ struct AccountBodyReasonTests {
             for bad in BadJSON.all {
                 let answer = try Self.ask(peer, method, path, fields, bad.bytes)
                 #expect(answer.status == 400, "\(path), \(bad.name): \(answer)")
-                #expect(DoorHouse.member("type", of: answer) == "Validation", "\(path): \(answer)")
+                #expect(AccountAPIFixture.member("type", of: answer) == "Validation", "\(path): \(answer)")
                 let start = path.hasSuffix("bundle") ? "the" : "The"
-                let message = DoorHouse.member("message", of: answer)
+                let message = AccountAPIFixture.member("message", of: answer)
                 #expect(message == "\(start) body is \(bad.reason)" + (start == "The" ? "." : ""), "\(path)")
                 #expect(!answer.body.contains(BadJSON.secret), "\(path)")
             }
         }
-        let stranger = try Self.ask(
+        let outsider = try Self.ask(
             peer, "POST", "/api/v1/authentication/register", house.partnerFields("x"), BadJSON.all[0].bytes)
-        #expect(stranger.status == 403 && !stranger.body.contains("JSON"))
+        #expect(outsider.status == 403 && !outsider.body.contains("JSON"))
     }
 
     private static func refusal(_ body: [UInt8]) -> String? {

@@ -70,7 +70,7 @@ struct ExchangeTests {
     /// The exchanges one after the other, as text.
     private final class Flow {
         private let server: TestServer
-        private var told = ""
+        private var reported = ""
         private var real = ""
 
         init(_ server: TestServer) { self.server = server }
@@ -103,7 +103,7 @@ struct ExchangeTests {
                 String(token.dropLast(2)) + "AA")
             _ = try ask("The user signs out on this device:", "POST /v1/user/logout", fields, "", token)
             _ = try ask("From then on the token is refused:", "GET \(path)devices", fields, nil, token)
-            return told.replacing(real, with: entity)
+            return reported.replacing(real, with: entity)
         }
 
         private func login(_ entity: String, _ expiry: Int64) -> String {
@@ -112,7 +112,7 @@ struct ExchangeTests {
         }
 
         private func record(_ what: String, _ lines: [String]) {
-            told += "\n\(what)\n\n```\n\(lines.joined(separator: "\n"))\n```\n"
+            reported += "\n\(what)\n\n```\n\(lines.joined(separator: "\n"))\n```\n"
         }
 
         /// Makes a request and records it with its answer.

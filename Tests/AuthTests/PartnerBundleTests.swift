@@ -138,7 +138,7 @@ struct PartnerBundleTests {
 
     @Test(
         "T10, T11, T13: only the user, on the token's device, in the partner's app, is served; 401 is only for expiry")
-    func strangers() throws {
+    func outsiders() throws {
         #expect(try put(0, 1).status == 200)
         let other: Entity = try bench.store.register(
             partner: bench.partner, partnerEntity: "p2", email: "a@b", newID: "e-2", now: bench.now)

@@ -46,7 +46,7 @@ struct PartnerKeyTests {
     }
 
     @Test("only the user, on the token's device, uploads keys")
-    func strangers() throws {
+    func outsiders() throws {
         let other = try #require(bench.member("sdkEntity", of: try bench.register("bob"))?.stringValue)
         #expect(try ask("PUT", keys(1, 2), entity: other) == PartnerAnswer.denied)
         #expect(try ask("PUT", keys(1, 2), device: "e") == PartnerAnswer.denied)

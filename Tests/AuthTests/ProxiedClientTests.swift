@@ -43,9 +43,9 @@ struct ProxiedClientTests {
 
     @Test("an untrusted client that writes another address into each request is locked out all the same")
     func untrusted() throws {
-        try Self.withServer(trust: "10.0.0.0/8") { (stranger: HTTPPeer) throws in
-            for number in 0..<Self.tries { #expect(try Self.guess(stranger, "203.0.113.\(number)") == 401) }
-            #expect(try Self.guess(stranger, "203.0.113.250") == 429)
+        try Self.withServer(trust: "10.0.0.0/8") { (outsider: HTTPPeer) throws in
+            for number in 0..<Self.tries { #expect(try Self.guess(outsider, "203.0.113.\(number)") == 401) }
+            #expect(try Self.guess(outsider, "203.0.113.250") == 429)
         }
     }
 }

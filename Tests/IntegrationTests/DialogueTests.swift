@@ -188,13 +188,13 @@ struct DialogueTests {
         let cancel = server.handle.ask(question) { replies.add($0) }
         #expect(try client.receive() == "0:index")
         try client.send(#"0:index:{"current":"x","index":[{"id":"k","v":3}],"pending":[]}"#)
-        var told = [RemoteReply]()
+        var reported = [RemoteReply]()
         let deadline = SystemClock.steadyTime() + .seconds(120)
-        for _ in 0..<2 where told.count < 2 { told += replies.takeAll(until: deadline) }
-        try #require(told.count >= 2)
-        #expect(told.first == .asked(1))
-        guard case .answer("c", let json) = told[1] else {
-            Issue.record("no answer: \(told)")
+        for _ in 0..<2 where reported.count < 2 { reported += replies.takeAll(until: deadline) }
+        try #require(reported.count >= 2)
+        #expect(reported.first == .asked(1))
+        guard case .answer("c", let json) = reported[1] else {
+            Issue.record("no answer: \(reported)")
             return
         }
         #expect(String(decoding: json, as: UTF8.self).contains(#""id":"k""#))

@@ -47,7 +47,7 @@ struct LoadTests {
         let setup = try server.client("setup")
         let start = try #require(try setup.ask("0:i::::1").field("current"))
         let (writers, each) = (3, 120)
-        let heard: [[String]] = try inParallel(writers + 3) { number in
+        let received: [[String]] = try inParallel(writers + 3) { number in
             guard number >= writers else {
                 try Self.write(server, "w\(number)", each)
                 return []
@@ -56,7 +56,7 @@ struct LoadTests {
         }
         let reference = try Self.follow(server, "late", from: start, until: writers * each)
         #expect(Set(reference).count == writers * each)
-        for list in heard[writers...] { #expect(list == reference) }
+        for list in received[writers...] { #expect(list == reference) }
     }
 
     /// Sends changes, eight at a time in flight.
@@ -76,18 +76,18 @@ struct LoadTests {
     private static func follow(
         _ server: TestServer, _ name: String, from start: String, until count: Int
     ) throws -> [String] {
-        var heard: [String] = []
+        var received: [String] = []
         var cv = start
         var random = SeededRandom(seed: UInt64(name.utf8.reduce(0) { $0 * 31 + Int($1) }))
-        while heard.count < count {
+        while received.count < count {
             let client = try server.client(name, command: "cv:\(cv)")
-            for _ in 0..<Int.random(in: 1...12, using: &random) where heard.count < count {
+            for _ in 0..<Int.random(in: 1...12, using: &random) where received.count < count {
                 let message = try client.receive()
-                heard += message.ccids
+                received += message.ccids
                 cv = message.fields("cv").last ?? cv
             }
         }
-        return heard
+        return received
     }
 
     @Test("a client that does not read is dropped with 1013 and catches up by cv when it comes back")
@@ -107,16 +107,16 @@ struct LoadTests {
             #expect(try writer.ask(edit("k\(sent.count)", sent.last ?? "", to: text)).contains("\"ccids\""))
         }
         try #require(server.metrics.net.outboxOverflows.value == 1)
-        var (heard, cv): ([String], String) = ([], start)
+        var (received, cv): ([String], String) = ([], start)
         while let message = try? slow.receive() {
-            heard += message.ccids
+            received += message.ccids
             cv = message.fields("cv").last ?? cv
         }
         #expect(slow.closeCode == .tryAgainLater)
-        #expect(heard.count < sent.count)
+        #expect(received.count < sent.count)
         let again = try server.client("slow", command: "cv:\(cv)")
-        while heard.count < sent.count { heard += try again.receive().ccids }
-        #expect(heard == sent)
+        while received.count < sent.count { received += try again.receive().ccids }
+        #expect(received == sent)
     }
 
     @Test("a client that asks for many large objects at once and reads slowly is served, not dropped")
@@ -150,9 +150,9 @@ struct LoadTests {
         let slow = try TestClient(port: server.port, receiveBytes: 4_096)
         try slow.open("slow", command: "cv:\(start)")
         _ = try writer.drain()
-        var heard = [String]()
-        while heard.count < 60 { heard += try slow.receive().ccids }
-        #expect(heard == (0..<60).map { "x\($0)" })
+        var received = [String]()
+        while received.count < 60 { received += try slow.receive().ccids }
+        #expect(received == (0..<60).map { "x\($0)" })
         #expect(server.metrics.net.outboxOverflows.value == 0)
     }
 }
@@ -164,7 +164,7 @@ private final class Typist: @unchecked Sendable {
     private let number: Int
     private var ghost = JSONObject([(key: "t", value: .string("-"))])
     private var version = 1
-    private var heard = 0
+    private var received = 0
     private var random: SeededRandom
 
     init(_ client: TestClient, _ number: Int) {
@@ -193,7 +193,7 @@ private final class Typist: @unchecked Sendable {
 
     /// Receives until this many changes have arrived in all.
     func hear(_ count: Int) throws {
-        while heard < count { _ = try receive() }
+        while received < count { _ = try receive() }
     }
 
     private func receive() throws -> [String] {
@@ -213,7 +213,7 @@ private final class Typist: @unchecked Sendable {
             }
             ghost = try JSONDiff.apply(try ObjectDiff(diff), to: ghost)
             version += 1
-            heard += 1
+            received += 1
         }
         return message.ccids
     }

@@ -89,7 +89,7 @@ struct UpgradeTests {
     }
 
     @Test("an upgrade keeps the user id and the notes' order, makes all notes version 3 and ends the old login")
-    func life() async throws {
+    func run() async throws {
         let house = try await House()
         let done = try await house.upgrade()
         #expect(done.isFinished && done.notes == OnionResealing(resealed: 3) && done.name == "ada@example.com")

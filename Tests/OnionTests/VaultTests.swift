@@ -13,7 +13,7 @@ import ThicketTestSupport
 @Suite("Encrypted notes at a real server")
 struct VaultTests {
     @Test("a vault creates, lists by age, changes and removes notes across a login; the server stores no plaintext")
-    func life() async throws {
+    func run() async throws {
         let server = try NotesServer()
         let name = "canary-user-\(RandomBytes.hex(8))"
         let (password, title, info) = ("canary-pass-9f2c", "canary-title", "canary-info é日😀")

@@ -39,10 +39,10 @@ struct BucketModeTests {
         let set = try run("bucket", "mode", "notes", "new", "sealed")
         #expect(
             set.code == 0 && set.output == "buckets named new of the app notes are sealed, for all users\n", "\(set)")
-        let told = try new.next { (message: ServerMessage) -> JSONValue? in
+        let reported = try new.next { (message: ServerMessage) -> JSONValue? in
             if case .channel(0, .options(let options)) = message { options } else { nil }
         }
-        #expect(told == ["mode": "sealed"])
+        #expect(reported == ["mode": "sealed"])
         #expect(try write("k", new) == 400)
         #expect(
             try run("bucket", "mode", "notes", "new").output == "new buckets: sealed\nexisting: 0 open, 0 sealed\n"

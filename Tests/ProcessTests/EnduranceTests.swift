@@ -16,7 +16,7 @@ struct EnduranceTests {
     }
 
     @Test("the last half of a long run has no restart; a short run is restarted nearly to its end")
-    func lives() {
+    func runs() {
         var settings = Endurance.Settings()
         settings.seconds = 7_200
         #expect(settings.lastRestart == 3_600)

@@ -104,8 +104,9 @@ struct KeyFileTests {
         let path = folder.path + "/server.key"
         try writeKey(path + ".new")
         for words in [["partner", "list"], ["partner", "rotate", "1000"], ["key", "check"]] {
-            let told = try Daemon.command(folder.path, words)
-            #expect(told.code == 1 && told.errors.contains("'thicketd serve' or 'thicketd key rotate' finishes it"))
+            let reported = try Daemon.command(folder.path, words)
+            #expect(
+                reported.code == 1 && reported.errors.contains("'thicketd serve' or 'thicketd key rotate' finishes it"))
         }
         let outcome = try Daemon(folder: folder.path).terminate()
         #expect(outcome.errors.contains("event=key_rotation.undone"))

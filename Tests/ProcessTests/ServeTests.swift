@@ -39,7 +39,7 @@ struct ServeTests {
     }
 
     @Test("the server prints its address, answers its health, and on SIGTERM closes with 1001 and ends with 0")
-    func life() throws {
+    func lifecycle() throws {
         let token = try Daemon.token(folder.path, app: "notes", user: "ann@example.com")
         let server = try Daemon(folder: folder.path)
         let health = try Daemon.command(

@@ -22,7 +22,7 @@ struct TLSTests {
     @Test(
         "curl and 'health' get their answers; SIGHUP loads a new certificate, and keeps the old one if it is bad",
         .enabled(if: access("/usr/bin/curl", X_OK) == 0, "the command curl is missing: apt install curl"))
-    func life() throws {
+    func lifecycle() throws {
         SecureEdge.make(certificate: certificate, key: key)
         let flags = ["--tls-cert", certificate, "--tls-key", key]
         let server = try Daemon(folder: folder.path, flags + ["--hsts", "30d"])

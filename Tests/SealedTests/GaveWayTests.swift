@@ -34,7 +34,7 @@ struct GaveWayTests {
 
     private static func set(_ value: Int) -> String { #"{"n":{"o":"r","v":\#(value)}}"# }
 
-    private static func told(_ events: [SealedEvent]) -> [SealedConflict] {
+    private static func reported(_ events: [SealedEvent]) -> [SealedConflict] {
         events.compactMap { if case .conflict(let conflict) = $0 { conflict } else { nil } }
     }
 
@@ -47,17 +47,17 @@ struct GaveWayTests {
         var (mine, other): (SealedObject, SealedObject) = (Self.object(author: 1), Self.object(author: 2))
         try mine.edit(ObjectDiff(JSONValue(parsing: Self.set(1))))
         let first = try Self.theirs(&other, Self.set(2), id: 20)
-        #expect(Self.told(mine.receive(first, with: Self.sealer)) == Self.twoToOne)
+        #expect(Self.reported(mine.receive(first, with: Self.sealer)) == Self.twoToOne)
         #expect(mine.object?["n"] == 1 && mine.isConsistent)
         for (id, diff): (UInt8, String) in [(21, #"{"t":{"o":"d","v":"+x"}}"#), (22, #"{"o":{"o":"+","v":1}}"#)] {
-            #expect(Self.told(mine.receive(try Self.theirs(&other, diff, id: id), with: Self.sealer)).isEmpty)
+            #expect(Self.reported(mine.receive(try Self.theirs(&other, diff, id: id), with: Self.sealer)).isEmpty)
         }
         let restored: SealedObject? = .restored(
             author: mine.author, log: mine.log, pending: nil, kept: mine.kept, with: Self.sealer)
         #expect(restored == mine)
         let sealed = try Self.seal(&mine, 1)
-        #expect(Self.told(mine.receive(sealed, with: Self.sealer)).isEmpty)
-        #expect(Self.told(other.receive(sealed, with: Self.sealer)).isEmpty && other.object?["n"] == 1)
+        #expect(Self.reported(mine.receive(sealed, with: Self.sealer)).isEmpty)
+        #expect(Self.reported(other.receive(sealed, with: Self.sealer)).isEmpty && other.object?["n"] == 1)
     }
 
     @Test("an edit that prevails over several others in turn reports a conflict for each")
@@ -68,7 +68,7 @@ struct GaveWayTests {
             let events = mine.receive(
                 try Self.theirs(&other, Self.set(value), id: UInt8(value)), with: Self.sealer)
             #expect(
-                Self.told(events) == [
+                Self.reported(events) == [
                     SealedConflict(path: ["n"], losing: .number(JSONNumber(Int64(value))), winning: 1)
                 ])
         }
@@ -80,9 +80,9 @@ struct GaveWayTests {
         try mine.edit(ObjectDiff(JSONValue(parsing: Self.set(1))))
         let sealed = try Self.seal(&mine, 1)
         let first = try Self.theirs(&other, Self.set(2), id: 20)
-        #expect(Self.told(mine.receive(first, with: Self.sealer)).isEmpty)
-        #expect(Self.told(mine.receive(sealed, with: Self.sealer)) == Self.twoToOne)
-        #expect(Self.told(other.receive(sealed, with: Self.sealer)) == Self.twoToOne)
+        #expect(Self.reported(mine.receive(first, with: Self.sealer)).isEmpty)
+        #expect(Self.reported(mine.receive(sealed, with: Self.sealer)) == Self.twoToOne)
+        #expect(Self.reported(other.receive(sealed, with: Self.sealer)) == Self.twoToOne)
     }
 
     @Test("an edit in flight that becomes void and is sent again reports its conflict once, when it becomes void")
@@ -93,11 +93,11 @@ struct GaveWayTests {
         _ = mine.receive(try Self.theirs(&other, Self.set(2), id: 20), with: Self.sealer)
         for id: UInt8 in 0..<64 {
             let diff: String = #"{"t":{"o":"r","v":"\#(id)"}}"#
-            #expect(Self.told(mine.receive(try Self.theirs(&other, diff, id: 30 + id), with: Self.sealer)).isEmpty)
+            #expect(Self.reported(mine.receive(try Self.theirs(&other, diff, id: 30 + id), with: Self.sealer)).isEmpty)
         }
-        #expect(Self.told(mine.receive(sealed, with: Self.sealer)) == Self.twoToOne)
+        #expect(Self.reported(mine.receive(sealed, with: Self.sealer)) == Self.twoToOne)
         let again = try Self.seal(&mine, 2)
-        #expect(Self.told(mine.receive(again, with: Self.sealer)).isEmpty && mine.log.object?["n"] == 1)
+        #expect(Self.reported(mine.receive(again, with: Self.sealer)).isEmpty && mine.log.object?["n"] == 1)
     }
 
     @Test("an edit that a snapshot shows to have been ordered reports its conflict when the snapshot is read")
@@ -110,7 +110,7 @@ struct GaveWayTests {
         let snapshot = other.sealedSnapshot(id: .init(repeating: 7, count: 16), nonce: [], with: Self.sealer)
         let events = mine.adopt(
             SealedEntity(snapshots: [2: Base64.encodeURL(snapshot)]), with: Self.sealer)
-        #expect(Self.told(events) == Self.twoToOne && mine.pending == nil && mine.problem == nil)
+        #expect(Self.reported(events) == Self.twoToOne && mine.pending == nil && mine.problem == nil)
     }
 
     @Test("a merge that loses nothing reports no conflict: equal values, joined texts, sums, elements of lists")
@@ -123,7 +123,7 @@ struct GaveWayTests {
             var (mine, other) = (Self.object(author: 1), Self.object(author: 2))
             try mine.edit(ObjectDiff(JSONValue(parsing: own)))
             let events = mine.receive(try Self.theirs(&other, their, id: 20), with: Self.sealer)
-            #expect(Self.told(events).isEmpty, "\(own) \(their): \(events)")
+            #expect(Self.reported(events).isEmpty, "\(own) \(their): \(events)")
         }
     }
 }

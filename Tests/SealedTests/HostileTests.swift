@@ -96,8 +96,8 @@ struct HostileTests {
         }
         for sealed in [two, one] { _ = story.devices[2].receive(sealed, with: story.sealer) }
         let (shown, next) = (story.devices[2].object, story.write(0))
-        let told = Self.integrity(story.devices[2].receive(next, with: story.sealer))
-        #expect(told == [.forked(at: at + 2)])
+        let reported = Self.integrity(story.devices[2].receive(next, with: story.sealer))
+        #expect(reported == [.forked(at: at + 2)])
         #expect(story.devices[2].object == shown)
         // A device that is shown the other's whole object reports the position where the two part.
         let answer = Self.integrity(
@@ -112,8 +112,8 @@ struct HostileTests {
         let sealed = story.operations[story.random.below(story.operations.count)]
         for device in story.devices.indices {
             let shown = story.devices[device].object
-            let told = Self.integrity(story.devices[device].receive(sealed, with: story.sealer))
-            #expect(told == [.misfit(at: story.operations.count + 1, .repeated)])
+            let reported = Self.integrity(story.devices[device].receive(sealed, with: story.sealer))
+            #expect(reported == [.misfit(at: story.operations.count + 1, .repeated)])
             #expect(story.devices[device].object == shown)
         }
     }
@@ -130,8 +130,8 @@ struct HostileTests {
             clear, kind: .operation, id: story.random.bytes(16), position: 0, nonce: [])
         let lies = [other, Array(genuine.dropLast()), story.random.bytes(100), []]
         for (number, lie) in lies.enumerated() {
-            let told = Self.integrity(story.devices[1].receive(lie, with: story.sealer))
-            #expect(told == [.misfit(at: position + 1 + number, .doesNotOpen)])
+            let reported = Self.integrity(story.devices[1].receive(lie, with: story.sealer))
+            #expect(reported == [.misfit(at: position + 1 + number, .doesNotOpen)])
         }
         #expect(story.devices[1].object == story.devices[0].object)
     }
@@ -142,9 +142,9 @@ struct HostileTests {
         _ = story.go(2)
         let old = story.operations.count - 1 - story.random.below(story.operations.count - 1)
         let shown = story.devices[0].object
-        let told = Self.integrity(
+        let reported = Self.integrity(
             story.devices[0].adopt(story.entity(Array(story.operations[..<old])), with: story.sealer))
-        #expect(told == [.rolledBack(to: old)])
+        #expect(reported == [.rolledBack(to: old)])
         #expect(story.devices[0].object == shown)
         // An older incarnation is an older state too.
         guard var again = story.devices[1].keepingMine(incarnation: story.random.bytes(16)) else {
@@ -179,8 +179,8 @@ struct HostileTests {
             author: .init(rawValue: 77), content: .edit(.members([.init("t", .increment(1))])))
         let sealed = story.sealer.seal(
             wrong.clearBytes(), kind: .operation, id: story.random.bytes(16), position: 0, nonce: [])
-        let told = Self.integrity(story.devices[1].receive(sealed, with: story.sealer))
-        #expect(told == [.misfit(at: log.position + 1, .doesNotFit)])
+        let reported = Self.integrity(story.devices[1].receive(sealed, with: story.sealer))
+        #expect(reported == [.misfit(at: log.position + 1, .doesNotFit)])
         #expect(story.devices[1].object == story.devices[0].object && story.devices[1].problem == nil)
     }
 
@@ -221,8 +221,8 @@ struct HostileTests {
         ]
         for lie in lies {
             device = story.devices[0]
-            let told = device.adopt(story.entity(tail, snapshots: [middle: lie]), with: story.sealer)
-            #expect(Self.integrity(told) == [.snapshotMismatch(at: middle)])
+            let reported = device.adopt(story.entity(tail, snapshots: [middle: lie]), with: story.sealer)
+            #expect(Self.integrity(reported) == [.snapshotMismatch(at: middle)])
             #expect(device.object == story.devices[0].object)
         }
         // A snapshot ahead of a device: its operations in between must lead to its content.
@@ -241,9 +241,9 @@ struct HostileTests {
         _ = other.go(story.operations.count + 5)
         device = story.devices[0]
         let ahead = other.devices[0].log
-        let told = device.adopt(
+        let reported = device.adopt(
             story.entity([], snapshots: [ahead.position: sealed(ahead, at: ahead.position)]), with: story.sealer)
-        #expect(Self.integrity(told).count == 1 || ahead.chain.firstDifference(to: device.log.chain) == nil)
+        #expect(Self.integrity(reported).count == 1 || ahead.chain.firstDifference(to: device.log.chain) == nil)
     }
 
     @Test("an object removed without a tombstone is reported and stays visible; with a tombstone it is deleted")
@@ -334,11 +334,12 @@ struct HostileTests {
         try kept.edit(ObjectDiff([(key: "k", operation: .insert(1))]))
         #expect(kept.object?["k"] == 1)
 
-        let told = try mine.takeServers(
+        let reported = try mine.takeServers(
             story.entity(story.operations + [two]), with: story.sealer)
         #expect(mine.problem == nil && mine.object != shown && !mine.hasEdits)
         #expect(
-            told.contains(.conflict(.init(path: [], losing: .object(shown), winning: mine.object.map { .object($0) }))))
+            reported.contains(
+                .conflict(.init(path: [], losing: .object(shown), winning: mine.object.map { .object($0) }))))
     }
 
     @Test("an object that the heads name and the server does not show, or shows otherwise, is found")

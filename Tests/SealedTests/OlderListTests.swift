@@ -86,10 +86,10 @@ struct OlderListTests {
         // A device that opens the object from an earlier snapshot holds the same.
         let snapshot = Self.sealer(3).seal(
             SealedSnapshot.clearBytes(of: start), kind: .snapshot, id: random.bytes(16), position: 1, nonce: [])
-        let anew = try SealedObject.open(
+        let fresh = try SealedObject.open(
             snapshot, at: 1, tail: tail.reversed(), author: .init(rawValue: 4), place: Self.place,
             with: Self.sealer(3))
-        #expect(anew.object.log == ann.log && anew.events == [])
+        #expect(fresh.object.log == ann.log && fresh.events == [])
         try type("b", on: &cleo, and: &ann, under: 3)
         #expect(ann.object?["t"] == .string("xab") && ann.log == cleo.log)
     }
@@ -206,7 +206,7 @@ struct OlderListTests {
     @Test(
         "a recreated object is rejected under an older list than its predecessor's, but not in a bucket of one account",
         arguments: [(2, 3, false), (3, 3, true), (4, 4, true), (0, 3, false), (0, 0, true)])
-    mutating func madeAnew(list: Int, known: Int, isTaken: Bool) throws {
+    mutating func remade(list: Int, known: Int, isTaken: Bool) throws {
         var (ann, cleo) = (Self.device(1), Self.device(3))
         try type("a", on: &ann, and: &cleo, under: 3)
         let other = SealedLog(

@@ -62,10 +62,10 @@ struct ReaderListLogTests {
         let late = try typed("b", on: &ben, under: 2)
         for sealed in [first, late] { _ = ann.receive(sealed, with: Self.sealer(3)) }
         #expect(Self.text(ann) == "xa" && ann.log.list == 3 && ann.log.position == 2)
-        var told = [SealedEvent]()
-        for sealed in [first, late] { told += ben.receive(sealed, with: Self.sealer(3)) }
-        #expect(told.count { if case .rebased = $0 { true } else { false } } == 1)
-        #expect(!told.contains { if case .integrity = $0 { true } else { false } })
+        var reported = [SealedEvent]()
+        for sealed in [first, late] { reported += ben.receive(sealed, with: Self.sealer(3)) }
+        #expect(reported.count { if case .rebased = $0 { true } else { false } } == 1)
+        #expect(!reported.contains { if case .integrity = $0 { true } else { false } })
         #expect(ben.log == ann.log && Self.text(ben).map { Set($0) } == ["x", "a", "b"])
         let again = try sealed(&ben, under: 3)
         _ = ann.receive(again, with: Self.sealer(3))
@@ -141,9 +141,9 @@ struct ReaderListLogTests {
             #expect((other.log == ann.log) == isGood)
             // A device with the whole log sees that the snapshot differs.
             var own = ann
-            let told = own.adopt(
+            let reported = own.adopt(
                 SealedEntity(snapshots: [3: Base64.encodeURL(snapshot)]), with: Self.sealer(4))
-            #expect(told == (isGood ? [] : [.integrity(.snapshotMismatch(at: 3))]))
+            #expect(reported == (isGood ? [] : [.integrity(.snapshotMismatch(at: 3))]))
         }
     }
 

@@ -42,7 +42,7 @@ struct SealedCase {
             let clear = reading.sealer.open(sealed, kind: .operation, position: 0)?.clear
             let verdict = log.append(sealed, clear: clear)
             verdicts.append(.string(verdict.word))
-            conflicts += verdict.told(at: log.position)
+            conflicts += verdict.reported(at: log.position)
             for other in others.indices where others[other].append(sealed, clear: clear) != verdict {
                 return "operation \(verdicts.count) from a snapshot on"
             }
@@ -100,7 +100,7 @@ extension SealedLog.Verdict {
         }
     }
 
-    func told(at position: Int) -> [JSONValue] {
+    func reported(at position: Int) -> [JSONValue] {
         guard case .applied(_, _, let conflicts) = self else { return [] }
         return conflicts.map { conflict in
             [
@@ -155,7 +155,7 @@ struct CaseWriter {
             let verdict: SealedLog.Verdict = log.append(
                 bytes, clear: sealer.open(bytes, kind: .operation, position: 0)?.clear)
             verdicts.append(.string(verdict.word))
-            conflicts += verdict.told(at: log.position)
+            conflicts += verdict.reported(at: log.position)
             try sent.add(bytes, of: log, seen: 1 + random.below(3))
             guard verdict.isAppended else { break }
             if random.below(6) == 0 {

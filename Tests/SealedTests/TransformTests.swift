@@ -79,8 +79,8 @@ struct TransformTests {
         #expect((inOrder?.value ?? earlier.value) == result)
         #expect(try (back.map { try $0.apply(to: later.value).value } ?? later.value) == result)
         // A value that only moved, as `3` in the last row, is not a loss, nor is `2` replaced by `2.0`.
-        let told = (inOrder?.conflicts ?? []).map { $0.losing?.serializedText ?? "gone" }
-        #expect(told == lost.filter { $0 != "3" })
+        let reported = (inOrder?.conflicts ?? []).map { $0.losing?.serializedText ?? "gone" }
+        #expect(reported == lost.filter { $0 != "3" })
     }
 
     @Test("two edits of one object give one result in either order, whichever author is first")

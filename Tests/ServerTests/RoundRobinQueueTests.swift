@@ -156,12 +156,12 @@ struct RoundRobinQueueTests {
     @Test("done returns whether the tenant has more work queued, whatever other tenants have")
     func waits() {
         var row: RoundRobinQueue<Int> = Self.row([(1, 10), (1, 11), (2, 20)])
-        var told: [Bool] = []
+        var reported: [Bool] = []
         for tenant: TenantID in [1, 2, 1] {
             #expect(row.takeOne(atOnce: 1)?.tenant == tenant)
-            told.append(row.done(tenant))
+            reported.append(row.done(tenant))
         }
-        #expect(told == [true, false, false])
+        #expect(reported == [true, false, false])
     }
 
     @Test(

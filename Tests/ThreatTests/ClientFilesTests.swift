@@ -16,7 +16,7 @@ struct ClientFilesTests {
     @Test(
         "T2: after a life with thicket no file has content, a password, a token or an object name, in any spelling"
     )
-    func life() throws {
+    func lifecycle() throws {
         let house = try ThreatHouse("client-files")
         let home = TemporaryFolder("client-home")
         let words = Dictionary(

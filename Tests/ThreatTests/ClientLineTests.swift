@@ -48,13 +48,13 @@ struct ClientLineTests {
     func sealedBucket() async throws {
         let house = try ThreatHouse("line-sealed")
         let proxy = try RecordingProxy(to: house.port)
-        let life = try SealedLife(house, port: proxy.port)
-        try await life.live()
+        let run = try SealedRun(house, port: proxy.port)
+        try await run.live()
         let recording = try Recording(proxy)
-        #expect(recording.sockets >= 2 && life.texts.count > 9 && life.canaries.count > 25)
-        for (name, text) in life.sent { #expect(recording.holds(text), "\(name) was not recorded") }
+        #expect(recording.sockets >= 2 && run.texts.count > 9 && run.canaries.count > 25)
+        for (name, text) in run.sent { #expect(recording.holds(text), "\(name) was not recorded") }
         let hunt = CanaryHunt(
-            life.canaries + life.texts.map { Canary($0.name, $0.secret) }, hashed: life.texts)
+            run.canaries + run.texts.map { Canary($0.name, $0.secret) }, hashed: run.texts)
         for (name, bytes) in recording.places {
             let found = hunt.findings(in: bytes, place: name)
             #expect(found.isEmpty, "\(found)")
@@ -67,12 +67,12 @@ struct ClientLineTests {
     func notes() async throws {
         let house = try ThreatHouse("line-notes")
         let proxy = try RecordingProxy(to: house.port)
-        let life = try NotesLife(house, port: proxy.port)
-        try await life.live()
+        let run = try NotesRun(house, port: proxy.port)
+        try await run.live()
         let recording = try Recording(proxy)
-        #expect(recording.sockets >= 2 && life.texts.count == 9)
-        for (name, text) in life.sent { #expect(recording.holds(text), "\(name) was not recorded") }
-        let hunt = CanaryHunt(life.texts.map { Canary($0.name, $0.secret) }, hashed: life.texts)
+        #expect(recording.sockets >= 2 && run.texts.count == 9)
+        for (name, text) in run.sent { #expect(recording.holds(text), "\(name) was not recorded") }
+        let hunt = CanaryHunt(run.texts.map { Canary($0.name, $0.secret) }, hashed: run.texts)
         for (name, bytes) in recording.places {
             let found = hunt.findings(in: bytes, place: name)
             #expect(found.isEmpty, "\(found)")

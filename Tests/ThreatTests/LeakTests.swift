@@ -15,19 +15,19 @@ struct LeakTests {
         let house = try ThreatHouse(
             "leaks", ["--log-level", "debug"],
             variables: ["SWIFT_BACKTRACE": "enable=yes,interactive=no,color=no"])
-        let door = try EveryDoor(house)
-        try door.partnerTokens()
-        try door.partnerPasswords()
-        try door.accounts()
-        try door.sealedAccounts()
+        let endpoint = try EveryEndpoint(house)
+        try endpoint.partnerTokens()
+        try endpoint.partnerPasswords()
+        try endpoint.accounts()
+        try endpoint.sealedAccounts()
         let issued = try Daemon.command(
             house.folder.path, ["token", "create", "--app", ThreatHouse.app, "--user", "bob"], succeeding: true
         ).output.trimmed
-        door.keep("a token that an operator made", issued)
-        #expect(door.canaries.count > 20 && door.refusals.count > 20, "\(door.seen)")
-        #expect(door.seen.keys.allSatisfy { $0 < 500 || $0 == 500 }, "\(door.seen)")
+        endpoint.keep("a token that an operator made", issued)
+        #expect(endpoint.canaries.count > 20 && endpoint.refusals.count > 20, "\(endpoint.seen)")
+        #expect(endpoint.seen.keys.allSatisfy { $0 < 500 || $0 == 500 }, "\(endpoint.seen)")
 
-        var places: [(name: String, bytes: [UInt8])] = door.refusals.map { ("the answer to \($0.asked)", $0.bytes) }
+        var places: [(name: String, bytes: [UInt8])] = endpoint.refusals.map { ("the answer to \($0.asked)", $0.bytes) }
         let metrics = try house.caller().ask("GET", "/metrics")
         #expect(metrics.text.contains("thicket_partner_tokens_total{result=\"denied\"}"))
         places.append(("/metrics", metrics.body))
@@ -54,20 +54,20 @@ struct LeakTests {
         #expect(end.errors.contains("Program crashed"), "no crash text was recorded")
         places += [("log and crash text", Array(end.errors.utf8)), ("standard output", Array(end.output.utf8))]
 
-        let secrets = CanarySearch(door.canaries)
+        let secrets = CanarySearch(endpoint.canaries)
         for place in places {
             let found: [String] = secrets.findings(in: place.bytes, place: place.name)
             #expect(found.isEmpty, "\(found)")
         }
         // What users write is in the files of this scheme, and nowhere else.
-        let contents = CanarySearch(door.contents)
+        let contents = CanarySearch(endpoint.contents)
         for place in places where !place.name.hasPrefix(house.folder.path) {
             let found = contents.findings(in: place.bytes, place: place.name)
             #expect(found.isEmpty, "\(found)")
         }
         // Counterproof: permitted values are found.
         let stored = files.filter { $0.path.contains("/thicket.db") }.map(\.bytes)
-        let hash = CanarySearch([Canary("hash", Hash.sha256(Array(door.opaqueToken.utf8)))])
+        let hash = CanarySearch([Canary("hash", Hash.sha256(Array(endpoint.opaqueToken.utf8)))])
         #expect(stored.contains { !hash.found(in: $0).isEmpty }, "not even the hash of a token is in the database")
         #expect(stored.contains { !contents.found(in: $0).isEmpty }, "what a user wrote is not in the database")
     }

@@ -6,7 +6,7 @@ import ThicketProtocol
 import ThicketThreats
 
 /// Uses every entry point, validly and invalidly, and records each secret that it sent or received, and every refusal.
-final class EveryDoor {
+final class EveryEndpoint {
     private(set) var canaries = [Canary]()
     /// Refusals, with what was asked.
     private(set) var refusals = [(asked: String, bytes: [UInt8])]()
@@ -60,8 +60,8 @@ final class EveryDoor {
     // MARK: Partners
 
     func partnerTokens() throws {
-        let stranger = "stranger-" + RandomBytes.hex(10)
-        keep("an API key that nobody has", stranger)
+        let outsider = "stranger-" + RandomBytes.hex(10)
+        keep("an API key that nobody has", outsider)
         let entity = try house.register("p1", by: caller)
         let token = house.login(entity, "p1", device: "D")
         let path = "/api/v1/partner/\(ThreatHouse.partner)/customer/\(entity)/publickey"
@@ -73,7 +73,7 @@ final class EveryDoor {
         try ask("GET", path, house.partnerFields(token, device: "E"), expect: 403)
         try ask("GET", path, house.partnerFields("no.token.at-all-\(bad)", device: "D"), expect: 403)
         try ask(
-            "GET", path, [("x-rezolve-partner-apikey", stranger), ("authorization", "Bearer \(token)")], expect: 403)
+            "GET", path, [("x-rezolve-partner-apikey", outsider), ("authorization", "Bearer \(token)")], expect: 403)
         let old = SignedTokens.login(
             entity: entity, user: "p1", device: "D", ends: ThreatHouse.now - 5, key: house.authKey)
         keep("an expired token", old)
@@ -83,7 +83,7 @@ final class EveryDoor {
         keep("a registration token", guest)
         try ask("POST", "/api/v2/authentication/register/guest", house.partnerFields(guest), body: "{}", expect: 200)
         try ask(
-            "POST", "/api/v1/authentication/register", house.partnerFields(guest), body: "{\"email\":\"\(stranger)\"}",
+            "POST", "/api/v1/authentication/register", house.partnerFields(guest), body: "{\"email\":\"\(outsider)\"}",
             expect: 400)
         try stream(ThreatHouse.shop, token, device: "D", isGood: true)
         try stream(ThreatHouse.shop, bad, device: "D", isGood: false)
@@ -126,8 +126,8 @@ final class EveryDoor {
     func accounts() throws {
         let key = [("x-simperium-api-key", house.apiKey)]
         let admin = [("x-simperium-api-key", house.adminKey)]
-        let stranger = [("x-simperium-api-key", RandomBytes.hex(16))]
-        keep("an app's key that nobody has", stranger[0].1)
+        let outsider = [("x-simperium-api-key", RandomBytes.hex(16))]
+        keep("an app's key that nobody has", outsider[0].1)
         let (good, wrong) = (password("an account"), password("an account, wrong"))
         let base = "/1/\(ThreatHouse.app)"
         func body(_ password: String, _ more: String = "") -> String {
@@ -136,7 +136,7 @@ final class EveryDoor {
         opaqueToken = try ask("POST", "\(base)/create/", key, body: body(good), expect: 200).string("access_token")
         keep("a token of an account", opaqueToken)
         try ask("POST", "\(base)/create/", key, body: body(wrong), expect: 409)
-        try ask("POST", "\(base)/create/", stranger, body: body(good), expect: 401)
+        try ask("POST", "\(base)/create/", outsider, body: body(good), expect: 401)
         try ask("POST", "\(base)/authorize/", key, body: body(wrong), expect: 401)
         keep(
             "another token of it",

@@ -54,8 +54,8 @@ struct SnippetTests {
         }
         let unsaid: Set<String> = ["status", "logout", "replay", "jsondiff", "version"]
         for command in ThicketProgram.program.commands where !unsaid.contains(command.name) {
-            let isTold = text.contains("`\(command.name)`") || text.contains("`thicket \(command.name)")
-            #expect(isTold || readme.contains("thicket \(command.name)"), "nothing is said about '\(command.name)'")
+            let isReported = text.contains("`\(command.name)`") || text.contains("`thicket \(command.name)")
+            #expect(isReported || readme.contains("thicket \(command.name)"), "nothing is said about '\(command.name)'")
         }
     }
 }

@@ -22,6 +22,7 @@ struct WordTests {
         "owesContinue": "mustSendContinue", "heardBuckets": "bucketsWithReaders", "walksStarted": "scansStarted",
         "walkObjectsMax": "scanObjectsMax", "finishWalk": "finishScan", "beginWalk": "beginScan",
         "walkAgain": "scanAgain", "costlyRestFactor": "costlyThrottleFactor", "takesClear": "acceptsClear",
+        "Flights": "InFlightChanges", "DoorHouse": "AccountAPIFixture", "isTold": "isReported", "heir": "adopter",
     ]
 
     /// Words of this project's earlier texts that its readers do not use.

@@ -73,7 +73,7 @@ final class Link {
     var id: ConnectionID?
     /// What the server sent on it, checked.
     let watch: Watch
-    private var flights = Flights()
+    private var flights = InFlightChanges()
     /// The server reads nothing more at present.
     var isPaused = false
     private var held = [[UInt8]]()

@@ -31,7 +31,7 @@ public final class RecordingProxy: @unchecked Sendable {
     public let port: UInt16
     private let target: UInt16
     private let listener: Int32
-    private let bell: (read: Int32, write: Int32)
+    private let wakeup: (read: Int32, write: Int32)
     private let state: Mutex<State> = Mutex(State())
     private var thread = pthread_t()
 
@@ -52,7 +52,7 @@ public final class RecordingProxy: @unchecked Sendable {
         }
         var ends: [Int32] = [-1, -1]
         let piped: Int32 = pipe(&ends)
-        bell = (ends[0], ends[1])
+        wakeup = (ends[0], ends[1])
         port = UInt16(bigEndian: address.sin_port)
         guard listener >= 0, status == 0, piped == 0 else { throw ProcessError("no proxy: error \(errno)") }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -74,9 +74,9 @@ public final class RecordingProxy: @unchecked Sendable {
     public func stop() {
         state.withLock { $0.isOver = true }
         var byte: UInt8 = 1
-        _ = write(bell.write, &byte, 1)
+        _ = write(wakeup.write, &byte, 1)
         pthread_join(thread, nil)
-        for descriptor in [listener, bell.read, bell.write] { close(descriptor) }
+        for descriptor in [listener, wakeup.read, wakeup.write] { close(descriptor) }
     }
 
     /// What was recorded so far.
@@ -93,7 +93,7 @@ public final class RecordingProxy: @unchecked Sendable {
     private func run() {
         var links = [Link]()
         while !state.withLock({ $0.isOver }) {
-            var watched = [bell.read, listener].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            var watched = [wakeup.read, listener].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             for link in links {
                 watched += [link.client, link.server].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             }

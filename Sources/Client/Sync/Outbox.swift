@@ -3,12 +3,12 @@ import ThicketProtocol
 /// A bucket's changes on their way to the server. Starts from the beginning on each connection.
 struct Outbox {
     /// A change in flight: when it was sent, and its size.
-    struct Flight {
+    struct InFlight {
         let sentAt: Int64
         let bytes: Int
     }
 
-    private(set) var inFlight = [EntityKey: Flight]()
+    private(set) var inFlight = [EntityKey: InFlight]()
     private var bytesInFlight = 0
     /// Objects with edits that are not yet a change.
     var ready = KeyQueue()
@@ -32,14 +32,14 @@ struct Outbox {
 
     mutating func sent(_ key: EntityKey, bytes: Int, at now: Int64) {
         refusedWaiting.remove(key)
-        inFlight[key] = Flight(sentAt: now, bytes: bytes)
+        inFlight[key] = InFlight(sentAt: now, bytes: bytes)
         bytesInFlight += bytes
     }
 
     /// The server has answered the object's change.
     mutating func answered(_ key: EntityKey) {
-        guard let flight = inFlight.removeValue(forKey: key) else { return }
-        bytesInFlight -= flight.bytes
+        guard let inFlightChange = inFlight.removeValue(forKey: key) else { return }
+        bytesInFlight -= inFlightChange.bytes
     }
 
     /// No change is sent before `time`, or before the time set earlier.

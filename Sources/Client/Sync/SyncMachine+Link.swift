@@ -27,7 +27,7 @@ extension SyncMachine {
     package mutating func closed(_ closure: LinkClosure, now: Int64) -> [SyncAction] {
         runQuietTurn(now) { machine throws(ClientError) in
             guard machine.turn.link.isOpen || machine.turn.link.isConnecting else { return }
-            if closure.code == 1009 { try machine.refuseLargestFlight() }
+            if closure.code == 1009 { try machine.refuseLargestInFlight() }
             machine.disconnectBuckets()
             machine.turn.lose(
                 closure.isUntrusted ? .untrusted(closure.detail) : .unreachable(closure.detail),
@@ -154,12 +154,12 @@ extension SyncMachine {
     }
 
     /// The server closed the connection because a message was too large: the largest change must not be sent again.
-    private mutating func refuseLargestFlight() throws(ClientError) {
+    private mutating func refuseLargestInFlight() throws(ClientError) {
         var largest: (number: Int, key: EntityKey, bytes: Int)?
         for number in buckets.indices {
             // Sorted, so that among changes of equal size the choice is deterministic.
-            for (key, flight) in buckets[number].outbox.inFlight.sorted(by: { $0.key < $1.key })
-            where flight.bytes > largest?.bytes ?? 0 { largest = (number, key, flight.bytes) }
+            for (key, inFlightChange) in buckets[number].outbox.inFlight.sorted(by: { $0.key < $1.key })
+            where inFlightChange.bytes > largest?.bytes ?? 0 { largest = (number, key, inFlightChange.bytes) }
         }
         guard let largest, largest.bytes >= SyncLimits.suspectBytesMin else { return }
         try buckets[largest.number].refuseAsTooLarge(largest.key, &turn)

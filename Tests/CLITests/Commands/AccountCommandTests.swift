@@ -17,8 +17,8 @@ struct AccountCommandTests {
         var status = stat()
         #expect(stat(bench.path("home/profiles/default/profile.json"), &status) == 0 && status.st_mode & 0o777 == 0o600)
         #expect(stat(bench.path("home/profiles/default"), &status) == 0 && status.st_mode & 0o777 == 0o700)
-        let told = try bench.good(["status"])
-        #expect(told.contains("online") && told.contains("ann@example.com") && !told.contains(bench.token))
+        let reported = try bench.good(["status"])
+        #expect(reported.contains("online") && reported.contains("ann@example.com") && !reported.contains(bench.token))
         #expect(try bench.good(["status", "--json"]).contains(#""online":true"#))
         try bench.good(["logout"])
         #expect(!bench.exists("home/profiles/default"))
@@ -94,7 +94,7 @@ struct AccountCommandTests {
         try bench.good(["put", "notes", "k", #"{"a":1}"#])
         try bench.stopServer()
         let kept = "With --offline the edit is kept here and is sent with the next command on notes."
-        for (words, told) in [
+        for (words, reported) in [
             (["get", "notes", "k"], ["notes was not read", "With --offline the copy kept here is shown."]),
             (["put", "notes", "k", "{}"], ["notes/k was not changed", kept]),
             (["rm", "notes", "k"], ["nothing was removed", kept]),
@@ -107,11 +107,11 @@ struct AccountCommandTests {
             (["get", "notes", "k", "--version", "1"], ["notes was not read"]),
         ] {
             let outcome = try bench.run(words)
-            for text in ["cannot be reached"] + told {
+            for text in ["cannot be reached"] + reported {
                 #expect(outcome.code == 5 && outcome.errors.contains(text), "\(words) \(outcome)")
             }
             // `watch` has no such option, and only the server keeps old versions.
-            #expect(outcome.errors.contains("--offline") == (told.count > 1), "\(words) \(outcome)")
+            #expect(outcome.errors.contains("--offline") == (reported.count > 1), "\(words) \(outcome)")
         }
         #expect(try bench.good(["get", "notes", "k", "--offline", "--json"]) == #"{"a":1}"# + "\n")
         try bench.good(["put", "notes", "k", #"{"a":2}"#, "--offline"])

@@ -25,7 +25,7 @@ final class FakeEdge: @unchecked Sendable {
     let port: UInt16
     private let manner: Manner
     private let listener: Int32
-    private let bell: (read: Int32, write: Int32)
+    private let wakeup: (read: Int32, write: Int32)
     private let state = Mutex((isOver: false, connections: 0, isStalled: false))
     private var links: [Link] = []
     private var thread = pthread_t()
@@ -45,7 +45,7 @@ final class FakeEdge: @unchecked Sendable {
         var ends: [Int32] = [-1, -1]
         guard listener >= 0, status == 0, pipe(&ends) == 0 else { throw ProcessError("no edge: error \(errno)") }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        bell = (ends[0], ends[1])
+        wakeup = (ends[0], ends[1])
         let this = Unmanaged<FakeEdge>.passRetained(self)
         let made = pthread_create(
             &thread, nil,
@@ -69,16 +69,16 @@ final class FakeEdge: @unchecked Sendable {
     func stop() {
         state.withLock { $0.isOver = true }
         var byte: UInt8 = 1
-        _ = write(bell.write, &byte, 1)
+        _ = write(wakeup.write, &byte, 1)
         pthread_join(thread, nil)
-        for descriptor in [listener, bell.read, bell.write] { close(descriptor) }
+        for descriptor in [listener, wakeup.read, wakeup.write] { close(descriptor) }
     }
 
     // MARK: - On the edge's thread
 
     private func run() {
         while !state.withLock(\.isOver) {
-            var watched = [bell.read, listener].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+            var watched = [wakeup.read, listener].map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
             for link in links {
                 let isStalled = isStalled && link.server >= 0
                 watched += [link.client, isStalled ? -1 : link.server].map {

@@ -142,7 +142,7 @@ struct FolderCommandTests {
     }
 
     @Test("a file and an object that have only the name in common are both kept")
-    func strangers() throws {
+    func outsiders() throws {
         let bench = try CommandBench()
         try bench.login()
         mkdir(bench.path("m"), 0o700)
@@ -191,9 +191,9 @@ struct FolderCommandTests {
         try bench.write("m/half.json", #"{"whole":true}"#)
         try bench.good(["mirror", bench.path("m"), "docs", "--once"])
         let bob = try bench.token(user: "bob@example.com")
-        let stranger = try bench.run(
+        let outsider = try bench.run(
             ["mirror", bench.path("m"), "docs", "--once"], variables: ["THICKET_TOKEN": bob])
-        #expect(stranger.code == 6 && stranger.errors.contains("another user"), "\(stranger)")
+        #expect(outsider.code == 6 && outsider.errors.contains("another user"), "\(outsider)")
         #expect(bench.read("m/half.json") == #"{"whole":true}"#)
         let running = try bench.start(["mirror", bench.path("m"), "docs"])
         try running.wait(for: "mirroring")

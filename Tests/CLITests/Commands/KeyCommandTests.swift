@@ -83,7 +83,7 @@ struct KeyCommandTests {
     }
 
     @Test("an account survives sign-up, verify, a second machine, a new password, recovery by words and by pieces")
-    func life() throws {
+    func lifecycle() throws {
         let bench = try CommandBench()
         let ann = [
             "--server", bench.address, "--app", "notes", "--api-key", try apiKey(bench), "--user", "ann",
@@ -232,9 +232,9 @@ struct KeyCommandTests {
         let password = ["THICKET_PASSWORD": "canary sesame"]
         try bench.good(["signup"] + place + ["--user", "ann"], variables: password)
         for words in [["pair"], ["pair"] + place] {
-            let told = try bench.run(words)
-            #expect(told.code == 4 && told.errors.contains("has the keys of ann already"), "\(told)")
-            #expect(told.errors.contains("thicket pair CODE") && told.output.isEmpty)
+            let reported = try bench.run(words)
+            #expect(reported.code == 4 && reported.errors.contains("has the keys of ann already"), "\(reported)")
+            #expect(reported.errors.contains("thicket pair CODE") && reported.output.isEmpty)
         }
         for words in [["pair", "--discard"], ["pair", "--profile", "other"] + place] {
             let other = try bench.start(words)
@@ -288,15 +288,15 @@ struct KeyCommandTests {
         // The other machine: its copies and its login are good, and each command that needs the key says what to do.
         try bench.good(["put", "notes", "k", #"{"a":1}"#], home: "x")
         for words in [["words"], ["audit"], ["verify", "--words-file", bench.path("old")]] {
-            let told = try bench.run(words, home: "x")
-            #expect(told.code == 4 && told.errors.contains("thicket login"), "\(words) \(told)")
-            #expect(told.output.isEmpty || words == ["audit"], "\(words): no old words are shown")
+            let reported = try bench.run(words, home: "x")
+            #expect(reported.code == 4 && reported.errors.contains("thicket login"), "\(words) \(reported)")
+            #expect(reported.output.isEmpty || words == ["audit"], "\(words): no old words are shown")
         }
         for (file, part) in [
             ("old", "not the newer ones at the server"), ("new", "'thicket login' first"),
         ] {
-            let told = try bench.run(["verify", "--words-file", bench.path(file)], home: "x")
-            #expect(told.errors.contains(part) && !told.errors.contains("is right"), "\(told)")
+            let reported = try bench.run(["verify", "--words-file", bench.path(file)], home: "x")
+            #expect(reported.errors.contains(part) && !reported.errors.contains("is right"), "\(reported)")
         }
         let passwd = ["THICKET_PASSWORD": "canary sesame", "THICKET_NEW_PASSWORD": "canary barley"]
         #expect(try bench.run(["passwd"], home: "x", variables: passwd).code == 4)

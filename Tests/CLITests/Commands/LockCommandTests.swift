@@ -68,9 +68,11 @@ struct LockCommandTests {
         try bench.good(["lock"], variables: Self.phrase)
         try bench.write("same", "four green leaves\n")
         try bench.write("other", "four green trees\n")
-        let told = try bench.run(
+        let reported = try bench.run(
             ["lock", "--passphrase-file", bench.path("other")], variables: Self.cheap)
-        #expect(told.code == 6 && told.errors.contains("locked already, and this is not its passphrase"), "\(told)")
+        #expect(
+            reported.code == 6 && reported.errors.contains("locked already, and this is not its passphrase"),
+            "\(reported)")
         try bench.good(["lock", "--passphrase-file", bench.path("same")], variables: Self.cheap)
     }
 
@@ -86,9 +88,9 @@ struct LockCommandTests {
             (["THICKET_PASSPHRASE": "four green trees"], "is not the one of the profile 'default'"),
         ] {
             try bench.good(["unlock"], variables: Self.phrase)
-            let told = try bench.run(["lock"], variables: Self.cheap.merging(more) { $1 })
-            #expect(told.code == 0 && told.errors.contains("warning: "), "\(more): \(told)")
-            #expect(told.errors.contains(warning), "\(more): \(told)")
+            let reported = try bench.run(["lock"], variables: Self.cheap.merging(more) { $1 })
+            #expect(reported.code == 0 && reported.errors.contains("warning: "), "\(more): \(reported)")
+            #expect(reported.errors.contains(warning), "\(more): \(reported)")
             #expect(try bench.run(["ls", "notes"], variables: Self.cheap).code == 8, "\(more)")
         }
         // A file that the command line names and that does not exist is an error of the command line.
@@ -107,10 +109,11 @@ struct LockCommandTests {
         try Self.makeDear(bench.path("home/profiles/default/store.key"))
         // Enough for the program, and not for the 1 GiB that the file asks for.
         let poor = ["/bin/sh", "-c", "ulimit -v 1000000; exec \"$0\" \"$@\"", Programs.thicket]
-        let told = try ChildProcess.run(
+        let reported = try ChildProcess.run(
             poor + ["lock", "--passphrase-file", bench.path("same")], input: "",
             variables: bench.variables("home", Self.cheap))
-        #expect(told.code == 0 && told.errors.contains("not checked: there is not enough memory"), "\(told)")
+        #expect(
+            reported.code == 0 && reported.errors.contains("not checked: there is not enough memory"), "\(reported)")
         #expect(try bench.run(["ls", "notes"], variables: Self.cheap).code == 8)
         let closed = try ChildProcess.run(
             poor + ["unlock"], input: "", variables: bench.variables("home", Self.phrase))
@@ -188,9 +191,10 @@ struct LockCommandTests {
             try bench.write("home/profiles/default/store.key", "no key")
             chmod(bench.path("home/profiles/default/store.key"), 0o600)
         }
-        let told = try bench.run(["get", "notes", "plan"])
+        let reported = try bench.run(["get", "notes", "plan"])
         #expect(
-            told.code == 1 && told.errors.contains("'thicket logout --discard' and then 'thicket login'"), "\(told)")
+            reported.code == 1 && reported.errors.contains("'thicket logout --discard' and then 'thicket login'"),
+            "\(reported)")
         _ = try bench.run(["logout", "--discard"])
         try bench.login()
         #expect(try bench.good(["get", "notes", "plan", "--path", "title"]) == "Oak\n")

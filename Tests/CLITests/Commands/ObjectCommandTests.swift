@@ -7,7 +7,7 @@ import ThicketProcesses
 @Suite("thicket: objects", .blocking)
 struct ObjectCommandTests {
     @Test("one profile gets what another puts; rm, history and revert work")
-    func life() throws {
+    func lifecycle() throws {
         let bench = try CommandBench()
         try bench.login()
         try bench.login(home: "other")
@@ -167,9 +167,9 @@ struct ObjectCommandTests {
         words.signal(SIGTERM)
         let outcome = try lines.finish()
         #expect(outcome.code == 0)
-        let told = outcome.output.split(separator: "\n").map(String.init)
+        let reported = outcome.output.split(separator: "\n").map(String.init)
         #expect(
-            told == [
+            reported == [
                 #"{"event":"changed","key":"plan","new":false,"object":{"title":"Elm"},"diff":{"title":{"o":"d","v":"-3\t+Elm"}}}"#,
                 #"{"event":"changed","key":"new","new":true,"object":{"a":1},"diff":{"a":{"o":"+","v":1}}}"#,
                 #"{"event":"removed","key":"new"}"#,

@@ -53,14 +53,15 @@ struct PairCommandTests {
         let new = try bench.start(["pair", "--yes"] + place, home: "x")
         let code: Substring = try #require(try new.firstLine().split(separator: " ").last)
         try bench.good(["pair", String(code)])
-        let told = try new.finish()
-        #expect(told.code == 1, "\(told)")
+        let reported = try new.finish()
+        #expect(reported.code == 1, "\(reported)")
         #expect(
-            told.errors.contains(
+            reported.errors.contains(
                 "nothing was kept: the server shows version 2 of the account's keys, which is older than version 3"))
-        #expect(told.errors.contains("whether a backup was restored") && told.errors.contains("'thicket login'"))
-        #expect(told.errors.contains("'thicket keys --restored'"), "\(told)")
-        #expect(!told.output.contains("logged in"), "\(told)")
+        #expect(
+            reported.errors.contains("whether a backup was restored") && reported.errors.contains("'thicket login'"))
+        #expect(reported.errors.contains("'thicket keys --restored'"), "\(reported)")
+        #expect(!reported.output.contains("logged in"), "\(reported)")
         #expect(try bench.run(["words"], home: "x").code == 6, "there is no login on the new machine")
         let logins: [Substring] = try bench.good(["token", "list", "--json"]).split(separator: "\n")
         #expect(logins.count == 1, "and no login is left at the server: \(logins)")

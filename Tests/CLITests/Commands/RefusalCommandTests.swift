@@ -194,9 +194,9 @@ struct RefusalCommandTests {
             (["put", "notes", "m", #"{"a":2}"#], "'put notes/m' changed nothing"), (["get", "notes", "k"], "(401)"),
             (["ls", "notes"], "(401)"), (["history", "notes", "k"], "(401)"),
         ]
-        for (words, told) in calls {
+        for (words, reported) in calls {
             let outcome = try bench.run(words, home: "reader")
-            #expect(outcome.code == 6 && outcome.errors.contains(told), "\(words) \(outcome)")
+            #expect(outcome.code == 6 && outcome.errors.contains(reported), "\(words) \(outcome)")
             #expect(!outcome.output.contains("already") && !outcome.output.contains("removed"), "\(outcome)")
         }
         // Each file has its own answer, and none of them stays behind.

@@ -57,13 +57,13 @@ struct RestoredCommandTests {
             for words in [
                 ["words"], ["login"] + place + ["--user", "ann"], ["verify", "--words-file", bench.path("words")],
             ] {
-                let told = try bench.run(words, home: home, variables: Self.password)
-                #expect(told.code == 1, "\(home) \(words): \(told)")
+                let reported = try bench.run(words, home: home, variables: Self.password)
+                #expect(reported.code == 1, "\(home) \(words): \(reported)")
                 #expect(
-                    told.errors.contains(
+                    reported.errors.contains(
                         "the server shows version 2 of the account's keys, which is older than version 4"),
-                    "\(told)")
-                #expect(told.errors.contains("'thicket keys --restored'"), "\(told)")
+                    "\(reported)")
+                #expect(reported.errors.contains("'thicket keys --restored'"), "\(reported)")
             }
         }
         // A machine that has seen nothing adds a bucket meanwhile.
@@ -99,11 +99,12 @@ struct RestoredCommandTests {
     @Test("recover says that the password is set, and a wrong password is answered with the password that counts")
     func recovers() throws {
         try restored()
-        let told = try bench.run(
+        let reported = try bench.run(
             ["recover", "--words-file", bench.path("words")] + place + ["--user", "ann"], variables: Self.password)
-        #expect(told.code == 1 && told.errors.contains("the new password is set"), "\(told)")
-        #expect(told.errors.contains("older than version 4") && told.errors.contains("'thicket keys --restored'"))
-        #expect(!told.errors.contains("nothing was recovered"), "\(told)")
+        #expect(reported.code == 1 && reported.errors.contains("the new password is set"), "\(reported)")
+        #expect(
+            reported.errors.contains("older than version 4") && reported.errors.contains("'thicket keys --restored'"))
+        #expect(!reported.errors.contains("nothing was recovered"), "\(reported)")
         let wrong = try bench.run(["keys", "--restored"], variables: Self.password)
         #expect(wrong.code == 6 && wrong.errors.contains("from the time of the backup"), "\(wrong)")
         #expect(wrong.errors.contains("the password is wrong") && !wrong.errors.contains("Use the new one"), "\(wrong)")
@@ -159,8 +160,8 @@ struct RestoredCommandTests {
     func refused() throws {
         try bench.good(["signup"] + place + ["--user", "ann"], variables: Self.password)
         for other in [["--make"], ["--no-passphrase"], ["--words-file", "w"]] {
-            let told = try bench.run(["keys", "--restored"] + other)
-            #expect(told.code == 2 && told.errors.contains("leave \(other[0]) out"), "\(told)")
+            let reported = try bench.run(["keys", "--restored"] + other)
+            #expect(reported.code == 2 && reported.errors.contains("leave \(other[0]) out"), "\(reported)")
         }
         let plain = try bench.run(["keys"])
         #expect(plain.code == 2 && plain.errors.contains("users of partners"), "\(plain)")
@@ -171,9 +172,11 @@ struct RestoredCommandTests {
         #expect(offline.code == 5 && offline.errors.contains("or not all the way; do it again"), "\(offline)")
         try Daemon.command(bench.path("data"), ["restore", bench.path("copy.db")], succeeding: true)
         try bench.startServer()
-        let told = try bench.run(["keys", "--restored"])
-        #expect(told.code == 1 && told.errors.contains("cannot be opened with the keys of this account"), "\(told)")
-        #expect(told.errors.contains("'thicket recover' with the older words"), "\(told)")
-        #expect(!told.output.contains("put back"), "\(told)")
+        let reported = try bench.run(["keys", "--restored"])
+        #expect(
+            reported.code == 1 && reported.errors.contains("cannot be opened with the keys of this account"),
+            "\(reported)")
+        #expect(reported.errors.contains("'thicket recover' with the older words"), "\(reported)")
+        #expect(!reported.output.contains("put back"), "\(reported)")
     }
 }

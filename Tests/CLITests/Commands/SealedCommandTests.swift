@@ -37,7 +37,7 @@ struct SealedCommandTests {
     @Test(
         "after --sealed once every command finds the bucket, here and on the next machine; the server reads nothing"
     )
-    func life() throws {
+    func lifecycle() throws {
         let (bench, ann) = try signedUp()
         try bench.good(["login"] + ann, home: "before", variables: Self.password)
         try bench.good(["put", "plain", "k", #"{"text":"readable"}"#])
@@ -89,7 +89,7 @@ struct SealedCommandTests {
     }
 
     @Test("an old edit that the server refuses keeps no command from telling the account that the bucket is sealed")
-    func toldBesideRefused() throws {
+    func reportedBesideRefused() throws {
         let (bench, ann) = try signedUp()
         let large = #"{"text":""# + String(repeating: "x", count: 2 << 20) + #""}"#
         try bench.write("large.json", large)
@@ -109,7 +109,7 @@ struct SealedCommandTests {
     @Test(
         "a read-only login learns from the account's bundle that a bucket is sealed, beside an edit that waits"
     )
-    func toldReadingOnly() throws {
+    func reportedReadingOnly() throws {
         let (bench, ann) = try signedUp()
         try bench.good(["login"] + ann, home: "reader", variables: Self.password)
         let home = try ProfileHome(["THICKET_HOME": bench.path("reader")])
@@ -166,11 +166,12 @@ struct SealedCommandTests {
         #expect(none.code == 3 && none.errors.contains("diary/a is not read-only"), "\(none)")
         try forgetTheSecond(bench)
 
-        let told = try bench.run(["get", "diary", "a", "--path", "text"])
-        #expect(told.output == "one and two\n", "nothing goes back by itself: \(told)")
+        let reported = try bench.run(["get", "diary", "a", "--path", "text"])
+        #expect(reported.output == "one and two\n", "nothing goes back by itself: \(reported)")
         #expect(
-            told.errors.contains("2 objects are read-only until you choose: thicket repair diary"), "\(told.errors)")
-        #expect(told.errors.contains("diary/a: the server shows an older state"), "\(told.errors)")
+            reported.errors.contains("2 objects are read-only until you choose: thicket repair diary"),
+            "\(reported.errors)")
+        #expect(reported.errors.contains("diary/a: the server shows an older state"), "\(reported.errors)")
         let refused = try bench.run(["put", "diary", "a", #"{"text":"three"}"#])
         #expect(refused.code == 1 && refused.errors.contains("thicket repair"), "\(refused)")
 
@@ -194,7 +195,7 @@ struct SealedCommandTests {
     }
 
     @Test("a command that fails still reports what is reported only once, also about other objects")
-    func toldByWhatFails() throws {
+    func reportedByFailures() throws {
         let (bench, _) = try signedUp()
         for key in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
         try forgetTheSecond(bench)
@@ -216,7 +217,7 @@ struct SealedCommandTests {
     }
 
     @Test("the command whose edit prevailed reports what gave way, and watch reports problems in words")
-    func toldInWords() throws {
+    func reportedInWords() throws {
         let (bench, ann): (CommandBench, [String]) = try signedUp()
         for key in ["a", "b"] { try bench.good(["put", "--sealed", "diary", key, #"{"text":"one"}"#]) }
         for home in ["other", "third"] {
@@ -229,8 +230,8 @@ struct SealedCommandTests {
         try bench.good(["put", "diary", "a", #"{"text":8}"#, "--offline"])
         try bench.good(["put", "diary", "a", #"{"text":9}"#, "--offline"], home: "other")
         try bench.good(["ls", "diary"], home: "other")
-        let told = try bench.run(["ls", "diary"])
-        #expect(told.errors == "diary/a: two edits met at text, and this gave way: 9\n", "\(told)")
+        let reported = try bench.run(["ls", "diary"])
+        #expect(reported.errors == "diary/a: two edits met at text, and this gave way: 9\n", "\(reported)")
         #expect(try bench.run(["ls", "diary"]).errors.isEmpty, "once")
         try forgetTheSecond(bench) { try watch.wait(for: "~ b") }
         try watch.wait(for: "! b: the server shows an older state")
@@ -261,7 +262,9 @@ struct SealedCommandTests {
                 #expect(mirrored.errors.contains("thicket: \(key) is left alone: \(words)\n"), "\(mirrored)")
                 #expect(exported.errors.contains("  \(key): \(words)\n"), "\(exported)")
             }
-            for told in [mirrored, exported] { #expect(told.errors.ranges(of: words).count == named.count, "\(told)") }
+            for reported in [mirrored, exported] {
+                #expect(reported.errors.ranges(of: words).count == named.count, "\(reported)")
+            }
             for name in written { #expect(bench.exists("m/\(name)") && bench.exists("out/\(name)"), "\(name.count)") }
         }
         #expect(try bench.good(["ls", "diary"]).split(separator: "\n").count == 14, "none was taken for deleted")
@@ -279,9 +282,9 @@ struct SealedCommandTests {
         let mirror = ["mirror", "--sealed", bench.path("files"), "diary", "--once"]
         try bench.good(mirror)
         try forgetTheSecond(bench) { try bench.good(mirror) }
-        let told = try bench.run(mirror)
+        let reported = try bench.run(mirror)
         for key in ["a", "b"] {
-            #expect(told.errors.contains("\(key): the server shows an older state"), "\(told)")
+            #expect(reported.errors.contains("\(key): the server shows an older state"), "\(reported)")
             let content = bench.read("files/\(key).json") ?? bench.read("files/\(key)")
             #expect(content?.contains("one and two") == true)
         }

@@ -27,9 +27,11 @@ struct UnsentLoginTests {
         arguments: servers)
     func unreached(server: String) throws {
         for command in [["signup"], ["recover", "--words-file", "-"]] {
-            let told = try run(command, server: server)
-            #expect(told.code == 5 && told.errors.contains("Is the server running, and the address right?"), "\(told)")
-            #expect(!told.errors.contains("not known"), "\(told)")
+            let reported = try run(command, server: server)
+            #expect(
+                reported.code == 5 && reported.errors.contains("Is the server running, and the address right?"),
+                "\(reported)")
+            #expect(!reported.errors.contains("not known"), "\(reported)")
         }
     }
 
@@ -38,13 +40,13 @@ struct UnsentLoginTests {
         // This machine, under an address that does not show it.
         let server = "http://0.0.0.0:1"
         for command in [["signup"], ["login"], ["recover", "--words-file", "-"]] {
-            let told = try run(command, server: server)
-            #expect(told.errors.contains("is not https") && told.errors.contains("are not sent"), "\(told)")
-            #expect(!told.errors.contains("can read the password"), "\(told)")
+            let reported = try run(command, server: server)
+            #expect(reported.errors.contains("is not https") && reported.errors.contains("are not sent"), "\(reported)")
+            #expect(!reported.errors.contains("can read the password"), "\(reported)")
         }
         for command in ["signup", "login"] {
-            let told = try run([command, "--sent-password"], server: server)
-            #expect(told.errors.contains("can read the password, and everything else"), "\(told)")
+            let reported = try run([command, "--sent-password"], server: server)
+            #expect(reported.errors.contains("can read the password, and everything else"), "\(reported)")
         }
     }
 }

@@ -95,14 +95,14 @@ struct AccountKindTests {
     @Test("an app that accepts no old logins says what its operator and its users can do")
     func closed() throws {
         let bench = try CommandBench()
-        let told = try bench.run(
+        let reported = try bench.run(
             ["onions", "list", "--old-account", "--user", "ann"],
             variables: [
                 "THICKET_SERVER": bench.address, "THICKET_APP": "notes", "THICKET_API_KEY": try Self.key(bench),
             ].merging(Self.password) { $1 })
-        #expect(told.code == 4, "\(told)")
+        #expect(reported.code == 4, "\(reported)")
         for part in ["'thicketd app passwords notes notes'", "'thicket signup'", "'thicket login'"] {
-            #expect(told.errors.contains(part), "\(told)")
+            #expect(reported.errors.contains(part), "\(reported)")
         }
     }
 

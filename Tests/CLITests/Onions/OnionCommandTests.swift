@@ -43,7 +43,7 @@ struct OnionCommandTests {
     }
 
     @Test("notes are created, listed, shown, changed and removed; nothing of them is on this machine's disk")
-    func life() throws {
+    func lifecycle() throws {
         let notes = try Notes()
         try notes.good(["new"], input: "Router\n\nadmin, blue\nsecond é日\n")
         try notes.good(["new"], input: "Other\n")
@@ -201,12 +201,12 @@ struct OnionCommandTests {
         try notes.bench.stopServer()
         terminal.type("nfresh\u{13}")
         // In plain words, in as many rows as they need.
-        func told() -> String { terminal.screen.rows.joined(separator: " ") }
+        func reported() -> String { terminal.screen.rows.joined(separator: " ") }
         func saysWhy() -> Bool {
-            ["not saved yet: ", "not synced in time: ", " asks again"].allSatisfy { told().contains($0) }
+            ["not saved yet: ", "not synced in time: ", " asks again"].allSatisfy { reported().contains($0) }
         }
         try terminal.wait(until: "it says why, and what to do", saysWhy)
-        #expect(!told().contains("OfflineReason"))
+        #expect(!reported().contains("OfflineReason"))
         try notes.bench.startServer()
         try Self.save(terminal, typing: " fruit", row: "2  fresh fruit")
         #expect(try Self.titles(notes) == ["old", "fresh fruit"])

@@ -64,7 +64,7 @@ struct KeptKeysTests {
     }
 
     @Test("a profile keeps its account's newer keys, and a command that brings others fails with the way out")
-    func told() throws {
+    func reported() throws {
         let folder = TemporaryFolder("kept")
         let home = try ProfileHome(["THICKET_HOME": folder.path])
         try home.makeFolder("p")

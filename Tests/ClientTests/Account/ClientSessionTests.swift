@@ -220,7 +220,7 @@ struct ClientSessionTests {
     }
 
     @Test("a sign-out reaches the server: the token is refused with 403")
-    func told() async throws {
+    func reported() async throws {
         let session = try await session(nil, seconds: 600)
         let token = await session.accessToken
         #expect(try await session.devices().count == 1)

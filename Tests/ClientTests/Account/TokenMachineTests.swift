@@ -108,8 +108,9 @@ struct TokenMachineTests {
         var machine = Self.machine()
         _ = machine.refused(1, now: 0)
         #expect(machine.deadline == TokenLimits.renewalMaxMilliseconds)
-        let told: [Action] = machine.tick(now: TokenLimits.renewalMaxMilliseconds)
-        #expect(told.count == 1 && told.first.map { if case .resume(.failed) = $0 { true } else { false } } == true)
+        let reported: [Action] = machine.tick(now: TokenLimits.renewalMaxMilliseconds)
+        #expect(
+            reported.count == 1 && reported.first.map { if case .resume(.failed) = $0 { true } else { false } } == true)
         #expect(machine.deadline == nil)
         if case .failed(let error) = machine.refused(1, now: 40_000).0 {
             #expect(error.code == .deadline)

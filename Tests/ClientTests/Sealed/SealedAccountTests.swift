@@ -62,7 +62,7 @@ struct SealedAccountTests {
     @Test(
         "devices by login, pairing and words read one text, the server has none of it, and new passwords open it"
     )
-    func life() async throws {
+    func run() async throws {
         let ann = try await signUp()
         let (one, first) = try await device(ann)
         let (two, second) = try await device(try await signIn())

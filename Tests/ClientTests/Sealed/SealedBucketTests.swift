@@ -208,13 +208,13 @@ struct SealedBucketTests {
         server.with { $0.sealedBuckets = [] }
         try await bucket.set(keys.serverKey(of: "other"), to: ["t": "clear"])
         try await bucket.waitUntilSynced(timeout: Self.patience)
-        var told: IntegrityReport?
+        var reported: IntegrityReport?
         for await event in events {
             guard case .integrity(let report) = event else { continue }
-            told = report
+            reported = report
             break
         }
-        #expect(told?.kind == .clear && told?.needsChoice == true)
+        #expect(reported?.kind == .clear && reported?.needsChoice == true)
         #expect(try await sealed.get("other") == nil)
         #expect(try await sealed.keys() == ["k"])
         await open.close()
@@ -228,11 +228,11 @@ struct SealedBucketTests {
         try await first.set("k", to: ["t": "mine"])
         try await first.waitUntilSynced(timeout: Self.patience)
         let events = await first.changes
-        let stranger = server.connect()
+        let outsider = server.connect()
         server.send(
             Array(#"0:init:{"clientid":"c","api":"1.1","token":"token","app_id":"app","name":"notes"}"#.utf8),
-            from: stranger)
-        server.send(Array(#"0:c:{"id":"\#(keys.serverKey(of: "k"))","ccid":"x","o":"-"}"#.utf8), from: stranger)
+            from: outsider)
+        server.send(Array(#"0:c:{"id":"\#(keys.serverKey(of: "k"))","ccid":"x","o":"-"}"#.utf8), from: outsider)
         for await event in events {
             guard case .integrity(let report) = event else { continue }
             #expect(report.kind == .removed && report.key == "k")

@@ -87,8 +87,8 @@ struct SealedUpkeepTests {
         world.server.buckets["notes"]?.entities[hidden] = nil
         world.forgetPositions()
         world.expectSettled()
-        let told: [IntegrityReport] = world.alarms.filter { $0.kind == .removed && $0.key == hidden }
-        #expect(told.count == 1, "\(world.alarms)")
+        let reported: [IntegrityReport] = world.alarms.filter { $0.kind == .removed && $0.key == hidden }
+        #expect(reported.count == 1, "\(world.alarms)")
         let deleted = try key("deleted", world)
         #expect(!world.alarms.contains { $0.key == deleted || $0.key == "deleted" }, "\(world.alarms)")
     }

@@ -106,10 +106,10 @@ struct SharedKeysTests {
 
         // The login still lets Ben in, and he has the earlier secret.
         let (late, seen) = try await opened(bens)
-        let told = await #expect(throws: ClientError.self) {
+        let reported = await #expect(throws: ClientError.self) {
             try await seen.waitUntilSynced(timeout: .seconds(300))
         }
-        #expect(told?.code == .refused, "what does not open is read-only")
+        #expect(reported?.code == .refused, "what does not open is read-only")
         #expect(try await seen.get("trip") == ["t": "by sea, slowly"])
         #expect(try await seen.get("other") == nil)
         await late.close()

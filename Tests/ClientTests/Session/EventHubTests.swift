@@ -7,13 +7,13 @@ struct EventHubTests {
     @Test("an event without a reader, or after the last reader has gone, counts as undelivered")
     func undelivered() {
         var hub = EventHub(overrun: { -$0 })
-        let isHeardByNobody = hub.yield(1)
-        #expect(!isHeardByNobody)
+        let isEnqueuedWithoutReader = hub.yield(1)
+        #expect(!isEnqueuedWithoutReader)
         let (_, first) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingOldest(1))
         hub.add(first)
         first.finish()
-        let isHeardByTheGone = hub.yield(2)
-        #expect(!isHeardByTheGone && hub.isEmpty)
+        let isEnqueuedAfterReader = hub.yield(2)
+        #expect(!isEnqueuedAfterReader && hub.isEmpty)
     }
 
     @Test("a slow reader is told how many events it missed, and each missed event counts as undelivered")
@@ -44,11 +44,11 @@ struct EventHubTests {
             #expect(isEnqueued)
         }
         second.finish()
-        let isHeardByTheSlow = hub.yield(4)
-        #expect(!isHeardByTheSlow && !hub.isEmpty)
-        var heard = [Int]()
-        for await number in fast { heard.append(number) }
-        #expect(heard == [1, 2, 3])
+        let isEnqueuedForSlowReader = hub.yield(4)
+        #expect(!isEnqueuedForSlowReader && !hub.isEmpty)
+        var received = [Int]()
+        for await number in fast { received.append(number) }
+        #expect(received == [1, 2, 3])
         var iterator = slow.makeAsyncIterator()
         #expect(await iterator.next() == 1)
         hub.reportMissed()

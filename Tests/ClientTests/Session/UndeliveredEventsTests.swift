@@ -15,9 +15,9 @@ struct UndeliveredEventsTests {
     }
 
     private func losing(_ events: [BucketEvent]) -> [JSONValue?] {
-        var told = [JSONValue?]()
-        for case .conflict(let report) in events { told.append(report.losing) }
-        return told
+        var reported = [JSONValue?]()
+        for case .conflict(let report) in events { reported.append(report.losing) }
+        return reported
     }
 
     // MARK: - Bounds
@@ -103,8 +103,8 @@ struct UndeliveredEventsTests {
         events[3] = one.add(conflict(text)).event
         #expect(one.left(of: events) == [conflict("c"), .overrun(missed: 1)])
         var other = one
-        let (isTold, isGiven) = (one.markDelivered(2), other.give(2))
-        #expect(isTold && isGiven)
+        let (isReported, isGiven) = (one.markDelivered(2), other.give(2))
+        #expect(isReported && isGiven)
         // The store has less than was known: no more events count as delivered than it has.
         let less = UndeliveredEvents([conflict("a")], after: undelivered)
         #expect(less.delivered == 1 && less.total == 1)
@@ -136,10 +136,10 @@ struct UndeliveredEventsTests {
             #expect(try test.store.undelivered(BucketName("other")).isEmpty)
             try test.reopen()
         }
-        var told = LocalBatch()
-        told.delivered = [test.bucket]
-        told.undelivered = [UndeliveredWrite(bucket: test.bucket, place: 0, event: events[2])]
-        try test.store.commit(told)
+        var reported = LocalBatch()
+        reported.delivered = [test.bucket]
+        reported.undelivered = [UndeliveredWrite(bucket: test.bucket, place: 0, event: events[2])]
+        try test.store.commit(reported)
         try test.reopen()
         #expect(
             try test.store.undelivered(test.bucket) == [events[2]], "what was told is gone, what came since is there")
@@ -333,9 +333,9 @@ struct UndeliveredEventsTests {
         try await mine.waitUntilSynced(timeout: .seconds(120))
         var events = await mine.changes.makeAsyncIterator()
         try await contend(first, mine, theirs)
-        var told = [JSONValue?]()
-        while told.isEmpty, let event = await events.next() { told = losing([event]) }
-        #expect(told == [.string("theirs n")])
+        var reported = [JSONValue?]()
+        while reported.isEmpty, let event = await events.next() { reported = losing([event]) }
+        #expect(reported == [.string("theirs n")])
         try await mine.waitUntilSynced(timeout: .seconds(120))
         #expect(await mine.undelivered().isEmpty)
         await first.close()
@@ -371,9 +371,9 @@ struct UndeliveredEventsTests {
 
     /// Reads until `count` conflicts have come.
     private func read(_ events: inout AsyncStream<BucketEvent>.Iterator, _ count: Int) async -> [BucketEvent] {
-        var told = [BucketEvent]()
-        while losing(told).count < count, let event = await events.next() { told.append(event) }
-        return told
+        var reported = [BucketEvent]()
+        while losing(reported).count < count, let event = await events.next() { reported.append(event) }
+        return reported
     }
 
     private func texts(_ events: [BucketEvent]) -> [String] { losing(events).compactMap { $0?.stringValue }.sorted() }
@@ -402,10 +402,10 @@ struct UndeliveredEventsTests {
         let (server, folder) = (LoopbackServer(), try TemporaryFolder())
         let device = try await slow(server, folder.file("a.db"), ["n", "o", "p"])
         var events = device.stream.makeAsyncIterator()
-        let told = await read(&events, 3)
-        #expect(texts(told) == ["theirs n", "theirs o", "theirs p"])
-        let place: Int = try #require(told.firstIndex(where: isOverrun))
-        #expect(losing(Array(told[..<place])).isEmpty)
+        let reported = await read(&events, 3)
+        #expect(texts(reported) == ["theirs n", "theirs o", "theirs p"])
+        let place: Int = try #require(reported.firstIndex(where: isOverrun))
+        #expect(losing(Array(reported[..<place])).isEmpty)
         #expect(await device.bucket.undelivered().isEmpty)
         await device.session.close()
         while let event = await events.next() { #expect(losing([event]).isEmpty) }
@@ -453,23 +453,23 @@ struct UndeliveredEventsTests {
     }
 
     /// The recipient of events that a reader had no room for.
-    enum Heir: CaseIterable { case asker, otherReader, nextLife }
+    enum Adopter: CaseIterable { case asker, otherReader, nextGeneration }
 
     @Test(
         "events that a reader had no room for go to the next query, reader or session, once",
-        arguments: Heir.allCases)
-    func heirs(heir: Heir) async throws {
+        arguments: Adopter.allCases)
+    func adopters(adopter: Adopter) async throws {
         let (server, folder) = (LoopbackServer(), try TemporaryFolder())
         let device = try await slow(server, folder.file("a.db"))
         var found = [JSONValue?]()
-        switch heir {
+        switch adopter {
         case .asker: found = losing(await device.bucket.undelivered())
         case .otherReader:
             var events = await device.bucket.changes.makeAsyncIterator()
             found = losing(await read(&events, 1))
-        case .nextLife: break
+        case .nextGeneration: break
         }
-        if heir != .nextLife { #expect(await device.bucket.undelivered().isEmpty) }
+        if adopter != .nextGeneration { #expect(await device.bucket.undelivered().isEmpty) }
         await device.session.close()
         for await event in device.stream { #expect(losing([event]).isEmpty, "it never had them") }
         let again = try await session(server, folder.file("a.db"), false)
@@ -490,8 +490,8 @@ struct UndeliveredEventsTests {
             var events = await reader(of: bucket).makeAsyncIterator()
             let rest = asks ? await bucket.undelivered() : []
             #expect(rest.count == (asks ? 2 : 0))
-            let told = await read(&events, asks ? 1 : 3)
-            #expect(texts(told + rest) == ["theirs n", "theirs o", "theirs p"])
+            let reported = await read(&events, asks ? 1 : 3)
+            #expect(texts(reported + rest) == ["theirs n", "theirs o", "theirs p"])
             #expect(await bucket.undelivered().isEmpty)
             await again.close()
             await device.other.close()

@@ -124,21 +124,21 @@ struct LocalStoreTests {
     }
 
     @Test("a store that another program has open is storeInUse, and no other program reads an open store")
-    func strangers() throws {
+    func outsiders() throws {
         let folder = try TemporaryFolder()
         let path = folder.file("store.db")
         try SQLiteLocalStore(path: path).close()
         do {
-            let stranger = try Database(path: path)
-            try stranger.begin(.immediate)
+            let outsider = try Database(path: path)
+            try outsider.begin(.immediate)
             let refusal = #expect(throws: ClientError.self) { try SQLiteLocalStore(path: path) }
             #expect(refusal?.code == .storeInUse)
-            stranger.rollback()
+            outsider.rollback()
         }
         let store = try SQLiteLocalStore(path: path)
-        let stranger = try Database(path: path, busyTimeoutMilliseconds: 0)
+        let outsider = try Database(path: path, busyTimeoutMilliseconds: 0)
         let refusal = #expect(throws: SQLiteError.self) {
-            try stranger.integer("SELECT count(*) FROM note")
+            try outsider.integer("SELECT count(*) FROM note")
         }
         #expect(refusal?.isBusy == true)
         store.close()

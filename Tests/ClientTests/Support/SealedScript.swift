@@ -33,7 +33,7 @@ final class SealedScript {
     /// Changes that the machine has sent, by ccid.
     var sent = [String: SentChange]()
     /// Changes that were delivered, as the test wrote them and as they went over the wire.
-    private var told = [Place: (script: AppliedChange, wire: [AppliedChange])]()
+    private var reported = [Place: (script: AppliedChange, wire: [AppliedChange])]()
     /// The server's messages on its own: the second half of a removal.
     private var answers = [[UInt8]]()
 
@@ -134,12 +134,12 @@ final class SealedScript {
             return [.refused(refusal)]
         case .applied(let change):
             let place = Place(name: change.key.text, version: change.ev)
-            if let known = told[place] {
+            if let known = reported[place] {
                 #expect(known.script == change, "the script states two changes of one version")
                 return known.wire.map { .applied($0) }
             }
             let wire = try said(change)
-            told[place] = (script: change, wire: wire)
+            reported[place] = (script: change, wire: wire)
             return wire.map { .applied($0) }
         }
     }
@@ -240,7 +240,7 @@ final class SealedScript {
     func finishRemoval(_ name: String, _ ccid: String) {
         change(name) { object, _ in
             let version = object.newest
-            guard var removal = told[Place(name: name, version: version)]?.script else { return }
+            guard var removal = reported[Place(name: name, version: version)]?.script else { return }
             object.remove(at: version)
             (removal.key, removal.ev, removal.ccids) = (object.key, object.wire(version), [ccid])
             answers.append(ServerMessage.channel(0, .changes([.applied(removal)])).encoded())

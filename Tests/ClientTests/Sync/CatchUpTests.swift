@@ -45,9 +45,9 @@ struct CatchUpTests {
     func onePart(kind: BucketKind) throws {
         var (talk, first) = try returned(kind)
         #expect(talk.hear("0:c:[\(change(2))]") == ["0:cv:cv2"])
-        let told = talk.actions(["0:c:[]"])
-        #expect(told.contains(.event(talk.notes, .caughtUp)))
-        #expect(talk.sent(told) == [first])
+        let reported = talk.actions(["0:c:[]"])
+        #expect(reported.contains(.event(talk.notes, .caughtUp)))
+        #expect(talk.sent(reported) == [first])
     }
 
     @Test("an answer in 39 messages leads to two questions, not to one for each", arguments: BucketKind.allCases)
@@ -101,8 +101,8 @@ struct CatchUpTests {
     func refusedBucket(kind: BucketKind) throws {
         var talk = try Transcript(kind)
         _ = talk.connect()
-        let told = talk.actions([#"0:auth:{"msg":"no room","code":500}"#])
-        let words = told.compactMap { action in
+        let reported = talk.actions([#"0:auth:{"msg":"no room","code":500}"#])
+        let words = reported.compactMap { action in
             if case .event(_, .unavailable(let reason)) = action { reason.detail } else { nil }
         }
         #expect(words == ["the server does not open the bucket: no room"])

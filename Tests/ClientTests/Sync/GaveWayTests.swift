@@ -12,7 +12,7 @@ struct GaveWayTests {
     }
 
     /// The conflicts that are reported when `mine` waits here and `theirs` arrives.
-    private func told(_ base: String, mine: String, theirs: String, op: String = "M") throws -> [ConflictReport] {
+    private func reported(_ base: String, mine: String, theirs: String, op: String = "M") throws -> [ConflictReport] {
         var talk = try Transcript(.open)
         _ = talk.live([("a", 1, base)])
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
@@ -26,7 +26,7 @@ struct GaveWayTests {
 
     @Test("the losing one of two tags added at once is reported")
     func added() throws {
-        let reports = try told("{}", mine: #"{"tag":"mine"}"#, theirs: #"{"tag":{"o":"+","v":"theirs"}}"#)
+        let reports = try reported("{}", mine: #"{"tag":"mine"}"#, theirs: #"{"tag":{"o":"+","v":"theirs"}}"#)
         #expect(reports.count == 1)
         #expect(reports.first?.path == ["tag"])
         #expect(reports.first?.losing == "theirs" && reports.first?.winning == "mine")
@@ -34,16 +34,16 @@ struct GaveWayTests {
 
     @Test("a value replaced by both, also inside an object, and a removed member that others changed are reported")
     func replaced() throws {
-        let number = try told(
+        let number = try reported(
             #"{"o":{"n":1}}"#, mine: #"{"o":{"n":2}}"#, theirs: #"{"o":{"o":"O","v":{"n":{"o":"r","v":3}}}}"#)
         #expect(number.map(\.path) == [["o", "n"]] && number.first?.losing == 3 && number.first?.winning == 2)
-        let removed = try told(#"{"n":1}"#, mine: "{}", theirs: #"{"n":{"o":"r","v":3}}"#)
+        let removed = try reported(#"{"n":1}"#, mine: "{}", theirs: #"{"n":{"o":"r","v":3}}"#)
         #expect(removed.map(\.path) == [["n"]] && removed.first?.losing == 3 && removed.first?.winning == nil)
     }
 
     @Test("a list set as a whole over one that others have added to is reported")
     func list() throws {
-        let reports = try told(
+        let reports = try reported(
             #"{"tags":["x"]}"#, mine: #"{"tags":["x","a"]}"#, theirs: #"{"tags":{"o":"r","v":["x","b"]}}"#)
         #expect(reports.map(\.path) == [["tags"]])
         #expect(reports.first?.losing == ["x", "b"] && reports.first?.winning == ["x", "a"])
@@ -51,7 +51,7 @@ struct GaveWayTests {
 
     @Test("a removal by others that gives way to an edit is reported")
     func removal() throws {
-        let reports = try told(#"{"n":1}"#, mine: #"{"n":2}"#, theirs: "", op: "-")
+        let reports = try reported(#"{"n":1}"#, mine: #"{"n":2}"#, theirs: "", op: "-")
         #expect(reports.map(\.path) == [[]] && reports.first?.losing == nil)
         #expect(reports.first?.winning == ["n": 2])
     }
@@ -65,7 +65,7 @@ struct GaveWayTests {
             (#"{"n":1}"#, #"{"n":1,"m":1}"#, #"{"n":{"o":"r","v":2}}"#),
         ])
     func silent(base: String, mine: String, theirs: String) throws {
-        #expect(try told(base, mine: mine, theirs: theirs).isEmpty)
+        #expect(try reported(base, mine: mine, theirs: theirs).isEmpty)
     }
 
     @Test("an undelivered conflict is kept for the next reader")

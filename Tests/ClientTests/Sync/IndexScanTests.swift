@@ -158,7 +158,7 @@ struct IndexScanTests {
     @Test(
         "a bucket with a reader reports every object; one without reports nothing and stores the same",
         arguments: BucketKind.allCases)
-    func heard(kind: BucketKind) throws {
+    func incoming(kind: BucketKind) throws {
         var loud = try scanning(kind, hasReader: true)
         var quiet = try scanning(kind, script: loud.script)
         #expect(loud.events(page(["a", "b"], mark: "m1")).count == 2)

@@ -33,8 +33,8 @@ struct LostPositionTests {
         _ = talk.machine.closed(LinkClosure(detail: "cut"), now: talk.now)
         _ = talk.connect()
         let first = talk.hear(Self.auth)
-        let told = name.map { talk.hear(store($0)) } ?? []
-        return first + told + talk.hear("0:cv:?")
+        let reported = name.map { talk.hear(store($0)) } ?? []
+        return first + reported + talk.hear("0:cv:?")
     }
 
     @Test(
@@ -115,7 +115,7 @@ struct LostPositionTests {
 
     @Test(
         "another bucket's state of an object wins, and the replaced one is reported, also after a restart")
-    func told() throws {
+    func reported() throws {
         var talk = try live()
         talk.machine.bucketsWithReaders = []
         _ = again(&talk, store: "two")

@@ -63,10 +63,10 @@ struct RefusedAgainTests {
             #expect(again.first?.contains("\"sv\"") == false, "the object is made, not edited")
         }
         let last = talk.events(refusal(404, first))
-        let isTold = last.contains {
+        let isReported = last.contains {
             if case .refused(let edit) = $0 { edit.key == "a" && edit.error.number == 404 } else { false }
         }
-        #expect(isTold)
+        #expect(isReported)
         #expect(try talk.ghost("a").json == nil, "the server does not have it")
         #expect(try talk.local("a") == #"{"t":"abcP"}"#, "the edit is kept")
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 1))
@@ -96,9 +96,9 @@ struct RefusedAgainTests {
         #expect(talk.hear(Self.misfit) == ["0:e:a.8"])
         #expect(changes(talk.hear(refusal(440, first))) == [], "not given up: something newer is asked for")
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
-        let anew = changes(talk.hear("0:e:a.8\n" + #"{"data":{"t":"Rabc"}}"#))
-        #expect(anew.count == 1 && ccid(anew.first) == first && anew[0].contains("\"sv\":8"))
-        #expect(anew.first?.contains("\"d\":") == false, "as a whole it would overwrite what others did")
+        let fresh = changes(talk.hear("0:e:a.8\n" + #"{"data":{"t":"Rabc"}}"#))
+        #expect(fresh.count == 1 && ccid(fresh.first) == first && fresh[0].contains("\"sv\":8"))
+        #expect(fresh.first?.contains("\"d\":") == false, "as a whole it would overwrite what others did")
         for _ in 1...3 { #expect(changes(talk.hear(refusal(440, first))).count == 1) }
         #expect(talk.machine.unconfirmed(talk.notes) == (1, 0))
         _ = talk.hear(refusal(440, first))

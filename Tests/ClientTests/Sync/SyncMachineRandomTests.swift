@@ -8,11 +8,11 @@ import ThicketTestSupport
 /// Seeds of random runs: the first few, or `THICKET_SEEDS=17` / `THICKET_SEEDS=0-5000` to replay one or run many.
 enum Seeds {
     /// Every seed in an open and in a sealed bucket.
-    static func lives(_ count: Int) -> [Life] {
-        list(count).flatMap { [Life(seed: $0, isSealed: false), Life(seed: $0, isSealed: true)] }
+    static func generations(_ count: Int) -> [Generation] {
+        list(count).flatMap { [Generation(seed: $0, isSealed: false), Generation(seed: $0, isSealed: true)] }
     }
 
-    struct Life: Sendable, CustomTestStringConvertible {
+    struct Generation: Sendable, CustomTestStringConvertible {
         let seed: Int
         let isSealed: Bool
         var testDescription: String { "\(seed)\(isSealed ? " sealed" : "")" }
@@ -27,11 +27,13 @@ enum Seeds {
 
 @Suite("Random runs of several clients and a server, with cuts, crashes and failing disks", .nonceWatch)
 struct SyncMachineRandomTests {
-    @Test("each typed text is on the server and on all clients at the end, exactly once", arguments: Seeds.lives(40))
-    func insertionsSurvive(life: Seeds.Life) throws {
-        let seed = life.seed
+    @Test(
+        "each typed text is on the server and on all clients at the end, exactly once", arguments: Seeds.generations(40)
+    )
+    func insertionsSurvive(generation: Seeds.Generation) throws {
+        let seed = generation.seed
         var world = try Simulation(
-            clients: 2 + seed % 3, seed: UInt64(seed), isSealed: life.isSealed)
+            clients: 2 + seed % 3, seed: UInt64(seed), isSealed: generation.isSealed)
         // Concurrent creations of one object are a case in which the protocol lets the later one win.
         for key in ["doc0", "doc1"] { try world.insertSomething(0, key) }
         let isReady = world.settle()
@@ -51,27 +53,27 @@ struct SyncMachineRandomTests {
         }
     }
 
-    @Test("after any edits all clients end with the server's objects", arguments: Seeds.lives(40))
-    func everythingConverges(life: Seeds.Life) throws {
-        let seed = life.seed
+    @Test("after any edits all clients end with the server's objects", arguments: Seeds.generations(40))
+    func everythingConverges(generation: Seeds.Generation) throws {
+        let seed = generation.seed
         var world = try Simulation(
-            clients: 2 + seed % 3, seed: UInt64(seed), isSealed: life.isSealed)
-        world.mayForget = !life.isSealed
+            clients: 2 + seed % 3, seed: UInt64(seed), isSealed: generation.isSealed)
+        world.mayForget = !generation.isSealed
         for _ in 0..<1_200 {
             try world.step { world, index in try world.editAnything(index, "doc\(world.below(4))") }
         }
         try check(&world, seed)
     }
 
-    @Test("clients survive damaged messages of a server", arguments: Seeds.lives(30))
-    func nonsense(life: Seeds.Life) throws {
-        let seed = life.seed
-        var world = try Simulation(clients: 2, seed: UInt64(seed) &+ 77, isSealed: life.isSealed)
+    @Test("clients survive damaged messages of a server", arguments: Seeds.generations(30))
+    func nonsense(generation: Seeds.Generation) throws {
+        let seed = generation.seed
+        var world = try Simulation(clients: 2, seed: UInt64(seed) &+ 77, isSealed: generation.isSealed)
         for _ in 0..<1_000 {
             try world.step { world, index in
                 do { try world.editAnything(index, "doc\(world.below(4))") } catch let error as ClientError {
                     // A sealed object whose messages were damaged reports it.
-                    guard life.isSealed, error.code == .integrity else { throw error }
+                    guard generation.isSealed, error.code == .integrity else { throw error }
                 }
             }
             if world.chance(10) { world.damage(world.below(2)) }

@@ -42,8 +42,8 @@ struct OpeningTests {
         var talk = try Transcript(kind)
         _ = talk.connect()
         let page = #"0:i:{"current":"c1","index":[{"id":"a","v":2,"d":{}}],"mark":"m1","count":7}"#
-        let told = talk.actions(["0:auth:user@example.com", page])
-        #expect(told.contains(.status(.indexing(done: 1, of: 7))))
+        let reported = talk.actions(["0:auth:user@example.com", page])
+        #expect(reported.contains(.status(.indexing(done: 1, of: 7))))
     }
 
     @Test("an index scan that was cut continues where it was, also after a restart", arguments: BucketKind.allCases)
@@ -105,12 +105,12 @@ struct OpeningTests {
         let page = #"0:i:{"current":"c9","index":[{"id":"stays","v":1,"d":{"t":"z"}}]}"#
         #expect(talk.hear(page) == ["0:cv:cv1"], "a tombstone would be in the changes since the last visit")
         talk.mayAlarm = true
-        let told = talk.actions(["0:cv:?"])
-        let missing = told.compactMap { action in
+        let reported = talk.actions(["0:cv:?"])
+        let missing = reported.compactMap { action in
             if case .event(_, .integrity(let report)) = action, report.kind == .removed { report.key } else { nil }
         }
         #expect(missing.sorted() == ["edited", "gone"])
-        #expect(talk.sent(told) == ["0:cv:c9"])
+        #expect(talk.sent(reported) == ["0:cv:c9"])
         let sent = talk.hear("0:c:[]")
         #expect(sent.count == 1 && sent[0].contains(#""id":"new""#))
         #expect(try talk.local("gone") == #"{"t":"x"}"#)
@@ -123,8 +123,8 @@ struct OpeningTests {
     func refusedToken(kind: BucketKind) throws {
         var talk = try Transcript(kind)
         _ = talk.connect()
-        let told = talk.actions([#"0:auth:{"msg":"Token invalid","code":401}"#])
-        #expect(told == [.disconnect, .status(.offline(.unauthorized("Token invalid")))])
+        let reported = talk.actions([#"0:auth:{"msg":"Token invalid","code":401}"#])
+        #expect(reported == [.disconnect, .status(.offline(.unauthorized("Token invalid")))])
         #expect(talk.machine.deadline == nil)
         #expect(try talk.set("a", #"{"n":1}"#).isEmpty)
         _ = talk.machine.setToken("better", now: talk.now)
@@ -147,8 +147,8 @@ struct OpeningTests {
         _ = talk.live()
         var again = try talk.restarted()
         _ = again.connect()
-        let told = again.actions(["0:auth:other@example.com"])
-        #expect(told == [.disconnect, .status(.offline(.wrongAccount("other@example.com")))])
+        let reported = again.actions(["0:auth:other@example.com"])
+        #expect(reported == [.disconnect, .status(.offline(.wrongAccount("other@example.com")))])
     }
 }
 
@@ -397,16 +397,16 @@ struct RemovalTests {
         var talk = try Transcript(kind)
         _ = talk.live([("a", 1, #"{"t":"ab","n":1}"#)])
         let id = ccid(try talk.type("a", at: 2, "c").first)
-        let told = talk.actions([remote])
+        let reported = talk.actions([remote])
         // An open bucket reports that the removal gave way; a sealed one does so once the server has ordered the edit.
-        let events = told.compactMap { if case .event(_, let event) = $0 { event } else { nil } }
+        let events = reported.compactMap { if case .event(_, let event) = $0 { event } else { nil } }
         #expect(events.count == (kind == .open ? 1 : 0))
         if case .conflict(let report)? = events.first { #expect(report.losing == nil && report.path.isEmpty) }
         // A sealed object is recreated once the `-` is after its tombstone: a later answer to the old change has no
         // effect.
-        #expect(talk.sent(told).isEmpty == (kind == .open))
+        #expect(talk.sent(reported).isEmpty == (kind == .open))
         let again =
-            talk.sent(told) + talk.hear(#"0:c:[{"clientid":"me","id":"a","error":404,"ccids":["\#(id)"]}]"#)
+            talk.sent(reported) + talk.hear(#"0:c:[{"clientid":"me","id":"a","error":404,"ccids":["\#(id)"]}]"#)
         #expect(again.count == 1)
         #expect((ccid(again[0]) == id) == (kind == .open), "an open object comes back under the ccid of the edit")
         #expect(!again[0].contains("\"sv\""))

@@ -91,17 +91,19 @@ struct ReloadTests {
     func inside(kind: BucketKind) throws {
         var (talk, first) = try held(kind)
         try talk.serverTakes(first)
-        let told = talk.events(#"0:i:{"current":"c9","index":[{"id":"a","v":3,"d":{"t":"RabcP"}}]}"#)
+        let reported = talk.events(#"0:i:{"current":"c9","index":[{"id":"a","v":3,"d":{"t":"RabcP"}}]}"#)
         var next = talk.hear("0:c:[]")
         if kind == .open {
             // It is also unknown whether the state follows ours (0083).
-            let isConflict = told.first.map { if case .conflict(let report) = $0 { report.key == "a" } else { false } }
-            #expect(told.count == 1 && isConflict == true)
+            let isConflict = reported.first.map {
+                if case .conflict(let report) = $0 { report.key == "a" } else { false }
+            }
+            #expect(reported.count == 1 && isConflict == true)
             #expect(next == [first], "the same bytes: only the server knows")
             next = talk.hear(#"0:c:[{"clientid":"me","id":"a","error":409,"ccids":["\#(ccid(first))"]}]"#)
         } else {
             // A sealed object shows what it contains: no question is needed.
-            #expect(told.count == 1 && next.count == 1)
+            #expect(reported.count == 1 && next.count == 1)
         }
         #expect(try talk.local("a") == #"{"t":"RabcPL"}"#)
         #expect(next.first?.contains(#""sv":3,"o":"M","v":{"t":{"o":"d","v":"=5\t+L"}}"#) == true)
@@ -162,9 +164,9 @@ struct ReloadTests {
         var (talk, _) = try held(.sealed)
         #expect(talk.hear(#"0:i:{"current":"c9","index":[{"id":"b","v":1,"d":{}}]}"#) == ["0:cv:cv1"])
         talk.mayAlarm = true
-        let told = talk.events("0:cv:?")
-        guard case .integrity(let report)? = told.first else { throw NotAnObject() }
-        #expect(told.count == 1 && report.kind == .removed && report.key == "a")
+        let reported = talk.events("0:cv:?")
+        guard case .integrity(let report)? = reported.first else { throw NotAnObject() }
+        #expect(reported.count == 1 && report.kind == .removed && report.key == "a")
         #expect(talk.hear("0:c:[]").isEmpty)
         #expect(try talk.local("a") == #"{"t":"abcPL"}"#)
     }
@@ -194,11 +196,11 @@ struct RefusalTests {
     func givenUp(code: Int, kind: BucketKind) throws {
         var (talk, _, answer) = try refused(code, kind)
         #expect(talk.sent(answer).isEmpty)
-        let told = answer.compactMap { action -> Int?? in
+        let reported = answer.compactMap { action -> Int?? in
             guard case .event(_, .refused(let edit)) = action else { return nil }
             return .some(edit.error.number)
         }
-        #expect(told == [code])
+        #expect(reported == [code])
         #expect(try talk.local("a") == #"{"t":"abcP"}"#)
         #expect(try talk.type("b", at: 0, "y").count == 1)
         let again = try talk.type("a", at: 4, "Q")
@@ -233,8 +235,8 @@ struct RefusalTests {
         var (talk, _, _) = try refused(code, kind)
         let key = try EntityKey("a")
         #expect(try talk.machine.isRefused(talk.notes, key))
-        let told = try talk.machine.discard(talk.notes, key, now: talk.now)
-        #expect(told.contains { if case .event(_, .changed(let change)) = $0 { change.key == "a" } else { false } })
+        let reported = try talk.machine.discard(talk.notes, key, now: talk.now)
+        #expect(reported.contains { if case .event(_, .changed(let change)) = $0 { change.key == "a" } else { false } })
         #expect(try talk.local("a") == #"{"t":"abc"}"#)
         #expect(talk.machine.unconfirmed(talk.notes) == (0, 0) && talk.machine.isSynced(talk.notes))
         #expect(try talk.machine.isRefused(talk.notes, key) == false)
@@ -359,8 +361,8 @@ struct RefusalTests {
         _ = talk.live()
         _ = try talk.set("small", "{\"n\":1}")
         _ = try talk.set("large", "{\"t\":\"\(String(repeating: "x", count: 100_000))\"}")
-        let told = talk.machine.closed(LinkClosure(code: 1009, detail: "too big"), now: talk.now)
-        #expect(told.contains { if case .event(_, .refused(let edit)) = $0 { edit.key == "large" } else { false } })
+        let reported = talk.machine.closed(LinkClosure(code: 1009, detail: "too big"), now: talk.now)
+        #expect(reported.contains { if case .event(_, .refused(let edit)) = $0 { edit.key == "large" } else { false } })
         _ = talk.connect()
         let sent = talk.hear("0:auth:user@example.com", "0:c:[]")
         #expect(sent.count == 1)

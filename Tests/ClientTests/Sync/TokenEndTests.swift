@@ -84,7 +84,7 @@ struct ChannelTokenTests {
     @Test(
         "after the grace period, and after a sign-out of this device, the bucket is opened again",
         arguments: BucketKind.allCases)
-    func anew(kind: BucketKind) throws {
+    func fresh(kind: BucketKind) throws {
         var talk = try live(kind)
         _ = talk.actions([Self.expired])
         talk.now += SyncLimits.graceMilliseconds
@@ -120,8 +120,8 @@ struct ChannelTokenTests {
     func api(kind: BucketKind) throws {
         var talk = try Transcript(kind, renewsToken: true)
         _ = talk.connect()
-        let told = talk.actions([Self.expired])
-        #expect(told.contains(.tokenEnded(1)) && !told.contains(.disconnect))
+        let reported = talk.actions([Self.expired])
+        #expect(reported.contains(.tokenEnded(1)) && !reported.contains(.disconnect))
         let sent = talk.sent(talk.machine.adopt(token: "second", number: 2, now: talk.now))
         #expect(sent.first?.contains(#""cmd":"i:1:::1000""#) == true)
     }

@@ -31,12 +31,12 @@ struct TwoRestoresTests {
         var (talk, first) = try sent()
         let before = code == 405 ? #"{"id":"a","v":1000,"d":{"t":"ab"}}"# : #"{"id":"b","v":1,"d":{}}"#
         #expect(restored(&talk, before) == [first])
-        let anew = talk.hear(refusal(code, ccid(first)))
-        #expect(anew.count == 1 && anew[0] != first && ccid(anew[0]) == ccid(first))
+        let fresh = talk.hear(refusal(code, ccid(first)))
+        #expect(fresh.count == 1 && fresh[0] != first && ccid(fresh[0]) == ccid(first))
         #expect(try talk.local("a") == (code == 405 ? #"{"t":"abPL"}"# : #"{"t":"abcPL"}"#))
         let other = code == 405 ? "" : #",{"id":"b","v":1001,"d":{}}"#
         let again = restored(&talk, #"{"id":"a","v":2000,"d":{"t":"RabcP"}}\#(other)"#)
-        #expect(again == anew, "only the server knows whether it is inside")
+        #expect(again == fresh, "only the server knows whether it is inside")
         let next = talk.hear(refusal(409, ccid(first)))
         #expect(try talk.local("a") == #"{"t":"RabcPL"}"#)
         #expect(next.count == 1 && next[0].contains(#""sv":2000,"o":"M","v":{"t":{"o":"d","v":"=5\t+L"}}"#))
@@ -47,11 +47,11 @@ struct TwoRestoresTests {
     func typedSince() throws {
         var (talk, first) = try sent()
         _ = restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#)
-        let anew = talk.hear(refusal(405, ccid(first)))
+        let fresh = talk.hear(refusal(405, ccid(first)))
         _ = try talk.type("a", at: 0, "M")
         talk = try talk.restarted()
         #expect(try talk.local("a") == #"{"t":"MabPL"}"#)
-        #expect(restored(&talk, #"{"id":"a","v":2000,"d":{"t":"abcP"}}"#) == anew)
+        #expect(restored(&talk, #"{"id":"a","v":2000,"d":{"t":"abcP"}}"#) == fresh)
         let next = talk.hear(refusal(409, ccid(first)))
         #expect(try talk.local("a") == #"{"t":"MabcPL"}"#)
         #expect(next.count == 1 && next[0].contains(#""sv":2000,"o":"M","v":{"t":{"o":"d","v":"+M\t=4\t+L"}}"#))
@@ -63,8 +63,8 @@ struct TwoRestoresTests {
         _ = restored(&talk, #"{"id":"a","v":1000,"d":{"t":"ab"}}"#)
         _ = talk.hear(refusal(405, ccid(first)))
         _ = restored(&talk, #"{"id":"a","v":2000,"d":{"t":"Xab"}}"#)
-        let anew = talk.hear(refusal(405, ccid(first)))
-        #expect(anew.count == 1 && anew[0].contains(#""sv":2000,"o":"M","v":{"t":{"o":"d","v":"=3\t-0\t+P"}}"#))
+        let fresh = talk.hear(refusal(405, ccid(first)))
+        #expect(fresh.count == 1 && fresh[0].contains(#""sv":2000,"o":"M","v":{"t":{"o":"d","v":"=3\t-0\t+P"}}"#))
         let next = talk.hear(
             #"0:c:[{"clientid":"me","cv":"c10","id":"a","o":"M","v":{"t":{"o":"d","v":"=3\t+P"}},"sv":2000,"ev":2001,"ccids":["\#(ccid(first))"]}]"#
         )

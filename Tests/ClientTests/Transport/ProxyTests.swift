@@ -52,14 +52,14 @@ struct ProxyTests {
         try await bench.roundTrip(session, notes)
         await session.close()
         for user in ["", "ann:wrong@"] {
-            let (stranger, _) = try await bench.session(
+            let (outsider, _) = try await bench.session(
                 address, proxy: "http://\(user)127.0.0.1:\(proxy.port)")
-            let reason = try await TransportBench.reason(stranger)
+            let reason = try await TransportBench.reason(outsider)
             #expect(
                 reason.contains("proxy") && reason.contains("407") && reason.contains("password"),
                 "\(reason)")
             #expect(!reason.contains("wrong"), "a password is not shown: \(reason)")
-            await stranger.close()
+            await outsider.close()
         }
         bench.server.abort()
     }

@@ -25,7 +25,7 @@ final class SlowRelay: @unchecked Sendable {
     let port: Int
     private let target: Int
     private let listener: Int32
-    private let bell: (read: Int32, write: Int32)
+    private let wakeup: (read: Int32, write: Int32)
     private let state: Mutex<State> = Mutex(State())
     private var links = [Link]()
     private var thread: OwnThread?
@@ -55,7 +55,7 @@ final class SlowRelay: @unchecked Sendable {
         var ends: [Int32] = [-1, -1]
         guard status == 0, pipe(&ends) == 0 else { throw TransportFailure("no relay: error \(errno)") }
         _ = fcntl(ends[0], F_SETFL, O_NONBLOCK)
-        bell = (ends[0], ends[1])
+        wakeup = (ends[0], ends[1])
         port = Int(UInt16(bigEndian: address.sin_port))
         thread = OwnThread("relay") { self.run() }
     }
@@ -65,7 +65,7 @@ final class SlowRelay: @unchecked Sendable {
         state.withLock { $0.isOver = true }
         ring()
         thread?.join()
-        for descriptor: Int32 in [listener, bell.read, bell.write] { close(descriptor) }
+        for descriptor: Int32 in [listener, wakeup.read, wakeup.write] { close(descriptor) }
     }
 
     /// Connections made so far.
@@ -99,7 +99,7 @@ final class SlowRelay: @unchecked Sendable {
             let allowed: (up: Int, down: Int) = state.withLock { $0.allowed }
             var watched: [pollfd] = [
                 pollfd(fd: listener, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: bell.read, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: wakeup.read, events: Int16(POLLIN), revents: 0),
             ]
             for link in links {
                 watched.append(
@@ -109,7 +109,7 @@ final class SlowRelay: @unchecked Sendable {
             }
             guard poll(&watched, nfds_t(watched.count), -1) > 0 else { continue }
             var byte = [UInt8](repeating: 0, count: 64)
-            if watched[1].revents != 0 { while read(bell.read, &byte, byte.count) > 0 {} }
+            if watched[1].revents != 0 { while read(wakeup.read, &byte, byte.count) > 0 {} }
             for (place, link) in links.enumerated() {
                 if watched[2 + 2 * place].revents != 0 {
                     pass(link, from: link.client, to: link.server, \.up)
@@ -176,7 +176,7 @@ final class SlowRelay: @unchecked Sendable {
 
     private func ring() {
         var byte: UInt8 = 1
-        _ = write(bell.write, &byte, 1)
+        _ = write(wakeup.write, &byte, 1)
     }
 
     private static func address(_ port: UInt16) -> sockaddr_in {

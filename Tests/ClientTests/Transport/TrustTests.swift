@@ -96,7 +96,7 @@ struct TrustTests {
             let server = try Self.secure(try bench.certificate(by: authority, for: subject, days: days))
             return (server, "https://127.0.0.1:\(server.port)")
         }
-        let (stranger, strange) = try serve("theirs", "IP:127.0.0.1")
+        let (outsider, strange) = try serve("theirs", "IP:127.0.0.1")
         try await Self.expect(strange, options, says: .unknownAuthority)
         let (renamed, elsewhere) = try serve("ours", "DNS:other.example")
         try await Self.expect(elsewhere, options, says: .wrongHost)
@@ -109,7 +109,7 @@ struct TrustTests {
         var lost = options
         lost.certificateFile = "/nowhere/ca.pem"
         try await Self.expect(fine, lost, says: .certificateFile)
-        for server in [stranger, renamed, expired, good] {
+        for server in [outsider, renamed, expired, good] {
             #expect(server.metrics.net.receivedBytes.value == 0)
             server.stop()
         }

@@ -24,7 +24,7 @@ struct UpgradeRefusalTests {
             (404, "removes the header 'Upgrade'"),
             (426, "removes the header 'Upgrade'"), (500, "failed"), (302, "names another address"),
         ])
-    func told(status: Int, words: String) throws {
+    func reported(status: Int, words: String) throws {
         let refusal = UpgradeRefusal(try head(status))
         #expect(refusal.detail.hasPrefix("HTTP \(status) in place of a WebSocket: "), "\(refusal.detail)")
         #expect(refusal.detail.contains(words), "\(refusal.detail)")

@@ -49,10 +49,10 @@ struct SparseMerkleTests {
             #expect(!proof.proves(key, value, root: roots[298]) && SparseMerkleProof(proof.bytes) == proof)
             #expect(proof.bytes.count < 32 * 32)
 
-            let stranger = Self.key("stranger \(number)")
-            let none = map.proof(of: stranger)
-            #expect(map[stranger] == nil && none.proves(stranger, nil, root: map.root))
-            #expect(!none.proves(stranger, value, root: map.root) && !none.proves(key, nil, root: map.root))
+            let outsider = Self.key("stranger \(number)")
+            let none = map.proof(of: outsider)
+            #expect(map[outsider] == nil && none.proves(outsider, nil, root: map.root))
+            #expect(!none.proves(outsider, value, root: map.root) && !none.proves(key, nil, root: map.root))
             #expect(SparseMerkleProof(none.bytes) == none)
         }
     }

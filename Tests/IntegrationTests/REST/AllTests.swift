@@ -182,10 +182,11 @@ struct AllTests {
             #expect(try [socket.receive(), socket.receive()].allSatisfy { $0.contains(#""o":"M""#) })
             let made = try ann.ask("POST", "notes/i/c?response=1&clientid=web", body: #"{"n":1}"#)
             #expect(made.version == 1 && made.body == #"{"n":1}"#, "the answer is about the new object")
-            let heard = try socket.receive()
+            let received = try socket.receive()
             #expect(
-                heard.contains(#""clientid":"web""#) && heard.contains(#"{"clientid":"capacity","cv":""#), "\(heard)")
-            #expect(heard.contains(#""id":"a","o":"-""#))
+                received.contains(#""clientid":"web""#) && received.contains(#"{"clientid":"capacity","cv":""#),
+                "\(received)")
+            #expect(received.contains(#""id":"a","o":"-""#))
             #expect(try ann.ask("GET", "notes/i/a").status == 404)
             let own = try socket.ask(
                 #"0:c:{"clientid":"s1","id":"d","o":"M","v":{"n":{"o":"+","v":1}},"ccid":"d1"}"#)

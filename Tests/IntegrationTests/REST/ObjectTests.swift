@@ -7,7 +7,7 @@ import ThicketTestServer
 @Suite("REST objects")
 struct ObjectTests {
     @Test("an object is created, read, edited and removed; every answer has its version", arguments: StoreKind.allCases)
-    func life(kind: StoreKind) throws {
+    func run(kind: StoreKind) throws {
         try withServer(kind) { server in
             let http = try server.http()
             #expect(try http.ask("GET", "notes/i/a").status == 404)
@@ -43,9 +43,9 @@ struct ObjectTests {
             _ = try socket.receive()
             _ = try socket.ask("0:cv:\(try server.current(http))")
             #expect(try http.ask("POST", "notes/i/a?clientid=web&ccid=c1", body: #"{"t":"one"}"#).version == 1)
-            let heard = try socket.receive()
-            #expect(heard.hasPrefix(#"0:c:[{"clientid":"web","cv":""#))
-            #expect(heard.contains(#""id":"a","o":"M","v":{"t":{"o":"+","v":"one"}},"ev":1,"ccids":["c1"]}]"#))
+            let received = try socket.receive()
+            #expect(received.hasPrefix(#"0:c:[{"clientid":"web","cv":""#))
+            #expect(received.contains(#""id":"a","o":"M","v":{"t":{"o":"+","v":"one"}},"ev":1,"ccids":["c1"]}]"#))
             let answer = try socket.ask(edit("a", "c2", sv: 1, to: "two"))
             #expect(answer.ccids == ["c2"])
             let read = try http.ask("GET", "notes/i/a")

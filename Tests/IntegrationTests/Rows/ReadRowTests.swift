@@ -165,10 +165,10 @@ struct ReadRowTests {
         let bench = try RowBench(kind)
         defer { bench.finish() }
         let start = try #require(try bench.client.ask("0:i::::1").field("current"))
-        var told = try bench.client.apply(edit("k", "x1", to: "a"))
-        told += try bench.client.apply(edit("k", "x2", sv: 1, to: "b"))
-        told += try bench.client.apply(removal("k", "x3"))
-        let elements = told.map { String($0.dropFirst("0:c:[".count).dropLast()) }
+        var reported = try bench.client.apply(edit("k", "x1", to: "a"))
+        reported += try bench.client.apply(edit("k", "x2", sv: 1, to: "b"))
+        reported += try bench.client.apply(removal("k", "x3"))
+        let elements = reported.map { String($0.dropFirst("0:c:[".count).dropLast()) }
         let reader = try bench.server.client("r")
         for asker in [bench.client, reader] {
             #expect(try asker.ask("0:cv:\(start)") == "0:c:[\(elements.joined(separator: ","))]")
@@ -211,9 +211,9 @@ struct ReadRowTests {
         try bench.client.apply(edit("a", "x1", to: "a"), edit("b", "x2", to: "b"))
         #expect(try writing.apply(edit("c", "x3", to: "c")).flatMap(\.ccids).suffix(1) == ["x3"])
         try bench.client.apply(edit("d", "x4", to: "d"))
-        var heard = [String]()
-        while heard.count < 4 { heard += try waiting.receive().ccids }
-        #expect(heard == ["x1", "x2", "x3", "x4"])
+        var received = [String]()
+        while received.count < 4 { received += try waiting.receive().ccids }
+        #expect(received == ["x1", "x2", "x3", "x4"])
         #expect(try writing.drain().flatMap(\.ccids).last == "x4")
     }
 

@@ -7,7 +7,7 @@ import ThicketTestSupport
 /// Sealed buckets over real sockets on both stores: notices, accepted changes and refusals.
 @Suite("What is answered to what: sealed buckets")
 struct SealedRowTests {
-    private static let told = #"0:o:{"mode":"sealed"}"#
+    private static let reported = #"0:o:{"mode":"sealed"}"#
 
     private static func creation(_ ccid: Int, key: String = SealedText.key()) -> String {
         change(
@@ -52,7 +52,7 @@ struct SealedRowTests {
     /// A client of ann's whose `init` carries this mode, and the messages after its `auth`.
     private static func client(
         _ bench: RowBench, mode: String?, token: String = "ann-token", bucket: String = "notes"
-    ) throws -> (client: TestClient, told: [String]) {
+    ) throws -> (client: TestClient, reported: [String]) {
         let client = try bench.server.client()
         let extra = mode.map { #","mode":"\#($0)""# } ?? ""
         let answer = try client.ask(
@@ -68,21 +68,21 @@ struct SealedRowTests {
         let bench = try RowBench(kind)
         defer { bench.finish() }
         // Another client has opened the bucket already, and one may only read.
-        #expect(try Self.client(bench, mode: "sealed", token: "read-token").told == [], "no mode is decided yet")
-        #expect(try Self.client(bench, mode: "open").told == [#"0:o:{"mode":"open"}"#])
-        #expect(try Self.client(bench, mode: nil).told == [])
-        let (client, told) = try Self.client(bench, mode: "sealed")
-        #expect(told == [Self.told])
-        #expect(try bench.client.receive() == Self.told, "a client that has it open is notified")
+        #expect(try Self.client(bench, mode: "sealed", token: "read-token").reported == [], "no mode is decided yet")
+        #expect(try Self.client(bench, mode: "open").reported == [#"0:o:{"mode":"open"}"#])
+        #expect(try Self.client(bench, mode: nil).reported == [])
+        let (client, reported) = try Self.client(bench, mode: "sealed")
+        #expect(reported == [Self.reported])
+        #expect(try bench.client.receive() == Self.reported, "a client that has it open is notified")
         try bench.client.expect(edit("k", "x", to: "clear"), refused: .invalidRequest)
-        #expect(try Self.client(bench, mode: nil).told == [Self.told])
-        #expect(try Self.client(bench, mode: "open").told == [Self.told])
+        #expect(try Self.client(bench, mode: nil).reported == [Self.reported])
+        #expect(try Self.client(bench, mode: "open").reported == [Self.reported])
         try bench.restart()
-        #expect(try bench.client.receive() == Self.told, "it has never had an object and is sealed all the same")
+        #expect(try bench.client.receive() == Self.reported, "it has never had an object and is sealed all the same")
         try bench.client.expect(edit("k", "x", to: "clear"), refused: .invalidRequest)
         try bench.client.apply(Self.creation(1))
         _ = try? client.end()
-        #expect(try Self.client(bench, mode: "sealed", bucket: "other").told == [Self.told])
+        #expect(try Self.client(bench, mode: "sealed", bucket: "other").reported == [Self.reported])
     }
 
     @Test(
@@ -91,9 +91,9 @@ struct SealedRowTests {
         let bench = try RowBench(kind)
         defer { bench.finish() }
         try bench.client.apply(edit("k", "x1", to: "a"))
-        #expect(try Self.client(bench, mode: "sealed").told == [#"0:o:{"mode":"open"}"#])
+        #expect(try Self.client(bench, mode: "sealed").reported == [#"0:o:{"mode":"open"}"#])
         try bench.client.apply(removal("k", "x2"))
-        #expect(try Self.client(bench, mode: "sealed").told == [#"0:o:{"mode":"open"}"#])
+        #expect(try Self.client(bench, mode: "sealed").reported == [#"0:o:{"mode":"open"}"#])
         try bench.client.apply(edit("k", "x3", to: "a"))
     }
 
@@ -148,9 +148,9 @@ struct SealedRowTests {
         let clearChange = change(#"{"id":"\#(key)","o":"M","ccid":"e","sv":1,\#(whole)}"#)
         let messages = JSONValue.array([.string(opening), .string(clearChange)])
         #expect(try sockjs.send(messages.serializedText).status == 204)
-        var heard = [String]()
-        while heard.last.map({ !$0.hasPrefix("0:c:") }) ?? true { heard += try sockjs.messages() }
-        #expect(heard.contains(Self.told) && heard.last?.contains(#""error":400"#) == true, "\(heard)")
+        var received = [String]()
+        while received.last.map({ !$0.hasPrefix("0:c:") }) ?? true { received += try sockjs.messages() }
+        #expect(received.contains(Self.reported) && received.last?.contains(#""error":400"#) == true, "\(received)")
         try Self.clearOverHTTP(bench)
         _ = try client.drain()
         let log = try (1...5).map { try client.ask("0:e:\(key).\($0)") }

@@ -49,9 +49,9 @@ struct SockJSPublishedTests {
             #expect(try client.send("[\"0:init:\(open)\"]").status == 204)
             #expect(try client.messages() == ["0:auth:ann@example.com"])
             #expect(try client.send("[\"0:e:\(escaped)\"]").status == 204)
-            let heard = try #require(try client.messages().first)
+            let received = try #require(try client.messages().first)
             #expect(
-                heard.unicodeScalars.elementsEqual(
+                received.unicodeScalars.elementsEqual(
                     ("0:e:" + String(String.UnicodeScalarView(texts)) + "\n?").unicodeScalars))
         }
     }

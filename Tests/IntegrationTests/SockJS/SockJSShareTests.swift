@@ -19,7 +19,7 @@ struct SockJSShareTests {
     }
 
     /// Unauthenticated connections use their whole bound: one more is refused.
-    private static func fillStrangers(_ server: TestServer) throws -> [HTTPPeer] {
+    private static func fillUnauthenticated(_ server: TestServer) throws -> [HTTPPeer] {
         var held = [HTTPPeer]()
         while held.count < 20 {
             let peer = try HTTPPeer(port: server.port)
@@ -48,9 +48,9 @@ struct SockJSShareTests {
             let path = "\(client.path)/\(last)"
             let first = try peer.ask("POST", path, body: last == "xhr" ? "" : "[\"h:1\"]")
             #expect(first.status < 300)
-            let strangers = try Self.fillStrangers(server)
-            defer { withExtendedLifetime(strangers) {} }
-            #expect(strangers.count > 1 && server.metrics.limitHits.value(.gatheredBytes) == 1)
+            let unauthenticated = try Self.fillUnauthenticated(server)
+            defer { withExtendedLifetime(unauthenticated) {} }
+            #expect(unauthenticated.count > 1 && server.metrics.limitHits.value(.gatheredBytes) == 1)
             let body = "[\"h:5\"" + String(repeating: " ", count: 40_000) + "]"
             let head =
                 "POST \(client.path)/xhr_send HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
@@ -63,7 +63,7 @@ struct SockJSShareTests {
     }
 
     @Test("a connection counts as unauthenticated again when a session without a user uses it")
-    func backToStrangers() throws {
+    func backToUnauthenticated() throws {
         try withSockJS {
             $0.limits.gatheredBytesPerUserMax = 64 << 10
         } _: { (server: TestServer) throws in
@@ -71,8 +71,8 @@ struct SockJSShareTests {
             let peer = try HTTPPeer(port: server.port)
             #expect(try peer.ask("POST", client.path + "/xhr_send", body: "[\"h:1\"]").status == 204)
             #expect(try peer.ask("POST", "/sock/1/app/000/anonymous/xhr", body: "").body == "o\n")
-            let strangers = try Self.fillStrangers(server)
-            defer { withExtendedLifetime(strangers) {} }
+            let unauthenticated = try Self.fillUnauthenticated(server)
+            defer { withExtendedLifetime(unauthenticated) {} }
             let head =
                 "POST /sock/1/app/000/anonymous/xhr_send HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n"
             try peer.send(raw: Array((head + String(repeating: " ", count: 30_000)).utf8))
@@ -91,8 +91,8 @@ struct SockJSShareTests {
             let long = "[" + (0..<900).map { "\"h:\($0)\"" }.joined(separator: ",") + "]"
             #expect(try client.send(long).status == 204)
             while try stream.peer.chunk() != nil {}
-            let strangers = try Self.fillStrangers(server)
-            defer { withExtendedLifetime(strangers) {} }
+            let unauthenticated = try Self.fillUnauthenticated(server)
+            defer { withExtendedLifetime(unauthenticated) {} }
             let body = "[\"h:5\"" + String(repeating: " ", count: 40_000) + "]"
             let head =
                 "POST \(client.path)/xhr_send HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n"

@@ -109,9 +109,9 @@ struct SockJSSyncTests {
                 #expect(try peer.ask("POST", client.path + "/xhr_send", body: body).status == 204)
                 expected += numbers.map { "h:\($0 + 1)" }
             }
-            var heard = [String]()
-            while heard.count < expected.count { heard += try client.messages() }
-            #expect(heard == expected)
+            var received = [String]()
+            while received.count < expected.count { received += try client.messages() }
+            #expect(received == expected)
             #expect(server.metrics.limitHits.value(.messageRate) > 0)
         }
     }
@@ -132,9 +132,9 @@ struct SockJSSyncTests {
             #expect(server.metrics.limitHits.value(.sockJSSends) == 1)
             #expect(try first.answer().status == 204)
             #expect(waitUntil { (try? client.send("[\"h:2000\"]").status) == 204 })
-            var heard = [String]()
-            while heard.last != "h:2001" { heard += try client.messages() }
-            #expect(heard == (1...80).map { "h:\($0)" } + ["h:2001"])
+            var received = [String]()
+            while received.last != "h:2001" { received += try client.messages() }
+            #expect(received == (1...80).map { "h:\($0)" } + ["h:2001"])
         }
     }
 }

@@ -20,10 +20,10 @@ struct WholePairsTests {
         #expect(try JSONDiff.apply(diff(cut, at: 2), to: object) == JSONDiff.apply(diff(whole, at: 2), to: object))
         #expect(JSONDiff.keepingPairsWhole(diff(whole, at: 2), in: object) == diff(whole, at: 2))
         let lines = ObjectDiff([("l", .listText(try TextDelta(parsing: "=6\t-1\t+%ED%B9%8C\t=2")))])
-        let told = JSONDiff.keepingPairsWhole(lines, in: object)
-        #expect(told == ObjectDiff([("l", .listText(try TextDelta(parsing: "=5\t-2\t+%F0%9F%99%8C\t=2")))]))
+        let reported = JSONDiff.keepingPairsWhole(lines, in: object)
+        #expect(reported == ObjectDiff([("l", .listText(try TextDelta(parsing: "=5\t-2\t+%F0%9F%99%8C\t=2")))]))
         #expect(throws: DiffError.self) { try JSONDiff.applyWhole(lines, to: object) }
-        #expect(try JSONDiff.applyWhole(told, to: object) == JSONDiff.apply(lines, to: object))
+        #expect(try JSONDiff.applyWhole(reported, to: object) == JSONDiff.apply(lines, to: object))
         #expect(throws: DiffError.self) { try JSONDiff.applyWhole(diff(cut, at: 2), to: object) }
     }
 
@@ -32,8 +32,8 @@ struct WholePairsTests {
         let object: JSONObject = ["t": "🙋", "n": 1]
         for (key, delta) in [("t", "=1\t-1"), ("t", "=9\t+x"), ("n", "=1\t-1\t+%ED%B9%8C"), ("none", "=1\t-1")] {
             let diff = ObjectDiff([(key, .text(try TextDelta(parsing: delta)))])
-            let told = JSONDiff.keepingPairsWhole(diff, in: object)
-            #expect(throws: DiffError.self) { try JSONDiff.apply(told, to: object) }
+            let reported = JSONDiff.keepingPairsWhole(diff, in: object)
+            #expect(throws: DiffError.self) { try JSONDiff.apply(reported, to: object) }
         }
     }
 
@@ -48,15 +48,15 @@ struct WholePairsTests {
             let (object, diff) = (JSONObject([("t", .string(text))]), ObjectDiff([("t", .text(delta))]))
             let whole = JSONDiff.keepingPairsWhole(diff, in: object)
             #expect(try JSONDiff.apply(whole, to: object) == JSONDiff.apply(diff, to: object))
-            guard case .text(let told)? = whole["t"] else {
+            guard case .text(let reported)? = whole["t"] else {
                 Issue.record("no text delta")
                 continue
             }
-            #expect(told.hasWholeSteps(in: text))
+            #expect(reported.hasWholeSteps(in: text))
             // As a strict decoder reads it: each token by itself, in UTF-8.
-            _ = try told.applyWhole(to: text)
+            _ = try reported.applyWhole(to: text)
             if delta.hasWholeSteps(in: text) {
-                #expect(told == delta)
+                #expect(reported == delta)
                 #expect(try JSONDiff.applyWhole(diff, to: object) == JSONDiff.apply(diff, to: object))
             } else {
                 #expect(throws: DiffError.self) { try JSONDiff.applyWhole(diff, to: object) }

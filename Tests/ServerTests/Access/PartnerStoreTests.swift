@@ -201,8 +201,8 @@ final class PartnerStoreTests {
     func otherKey() throws {
         let made = try admin.create(id: nil, now: 1)
         let other = ServerKey(RandomBytes.make(32))
-        let stranger = try PartnerStore(path: path, key: other)
-        #expect(try stranger.partner(apiKey: made.apiKey) == nil)
+        let outsider = try PartnerStore(path: path, key: other)
+        #expect(try outsider.partner(apiKey: made.apiKey) == nil)
         #expect(try PartnerAdmin(path: path, key: other).list().map(\.apiKey) == [nil])
     }
 }

@@ -114,9 +114,9 @@ struct SMTPTests {
         }
         let sent: SMTPSender.Outcome = try sender(good).send(bytes, to: to)
         #expect(sent.result == .taken, "\(sent.reason)")
-        let stranger: SMTPSender.Outcome = try sender(config(good.smtpURL) { $0.smtpStartTLS = true }).send(
+        let outsider: SMTPSender.Outcome = try sender(config(good.smtpURL) { $0.smtpStartTLS = true }).send(
             bytes, to: to)
-        #expect(stranger.result == .unreachable && stranger.reason.contains("smtp-ca"), "\(stranger.reason)")
+        #expect(outsider.result == .unreachable && outsider.reason.contains("smtp-ca"), "\(outsider.reason)")
         let byNumber: SMTPSender.Outcome = try sender(
             config("smtp://127.0.0.1:\(server.port)") { ($0.smtpStartTLS, $0.smtpCA) = (true, made.certificate) }
         ).send(bytes, to: to)

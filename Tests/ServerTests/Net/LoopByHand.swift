@@ -8,7 +8,7 @@ import ThicketTestSupport
 /// An event loop that is turned by hand on the thread of the test.
 final class LoopByHand {
     let loop: EventLoop
-    let told = Told()
+    let reported = LoopReports()
     let path: String
     /// Peers that stay although the test does not use them.
     var kept: [TestPeer] = []
@@ -27,7 +27,7 @@ final class LoopByHand {
         loop = try EventLoop(settings: settings)
         path = folder.path + "/socket"
         _ = try loop.listen(path: path)
-        loop.delegate = told
+        loop.delegate = reported
     }
 
     var connections: [Connection] { loop.connections.compactMap { $0 } }
@@ -65,9 +65,9 @@ final class LoopByHand {
     /// A WebSocket of a user; 0: unauthenticated.
     func open(user: TenantID, overTCP: Bool = false) throws -> (TestPeer, Connection) {
         let (peer, connection): (TestPeer, Connection) = try join(overTCP: overTCP)
-        try peer.send(Told.upgrade("/ws"))
+        try peer.send(LoopReports.upgrade("/ws"))
         turns { connection.phase == .open }
-        told.users[connection.id] = user
+        reported.users[connection.id] = user
         loop.sort(connection)
         turn()
         guard connection.phase == .open, connection.tenant.id == user else {
@@ -119,7 +119,7 @@ extension EventLoop {
 }
 
 /// Records what a loop reports, by connection, and knows the users of its connections.
-final class Told: LoopDelegate {
+final class LoopReports: LoopDelegate {
     var users: [ConnectionID: TenantID] = [:]
     /// Users that wait for an answer.
     var waiting: Set<TenantID> = []

@@ -25,8 +25,8 @@ struct LoopEndsTests {
     private func unauthenticated(_ count: Int, behind first: Connection) throws -> [(TestPeer, Connection)] {
         var found: [(TestPeer, Connection)] = []
         while found.count < count {
-            let stranger = try hand.join()
-            if stranger.1.id.slot > first.id.slot { found.append(stranger) } else { hand.kept.append(stranger.0) }
+            let outsider = try hand.join()
+            if outsider.1.id.slot > first.id.slot { found.append(outsider) } else { hand.kept.append(outsider.0) }
         }
         return found
     }
@@ -74,7 +74,7 @@ struct LoopEndsTests {
     @Test("a connection that waits in a ready queue costs a sweep no time and is not given up")
     func waitingInRow() throws {
         let (peer, speaker): (TestPeer, Connection) = try hand.open(user: 7)
-        try peer.send(Told.frame("first"))
+        try peer.send(LoopReports.frame("first"))
         hand.throttle(speaker.tenant)
         hand.turn()
         #expect(speaker.isQueued)
@@ -86,7 +86,7 @@ struct LoopEndsTests {
         #expect(dead(all) == 2 && speaker.phase == .open && loop.sweepNext == nil)
         hand.wake(speaker.tenant)
         hand.turn(2)
-        #expect(hand.told.messages[speaker.id] == ["first"])
+        #expect(hand.reported.messages[speaker.id] == ["first"])
     }
 
     @Test("a connection whose peer sends before the sweep reaches it is not given up")
@@ -108,10 +108,10 @@ struct LoopEndsTests {
         let all: [(TestPeer, Connection)] = try unauthenticated(4)
         runOut(all.map(\.1))
         for turn: Int in 1...4 {
-            try speaker.send(Told.frame("\(turn)"))
+            try speaker.send(LoopReports.frame("\(turn)"))
             loop.send(connection.id, text: Array("answer \(turn)".utf8))
             hand.turn()
-            #expect(hand.told.messages[connection.id]?.count == turn && dead(all) == turn)
+            #expect(hand.reported.messages[connection.id]?.count == turn && dead(all) == turn)
             #expect(try speaker.readAnswer() == .text(Array("answer \(turn)".utf8)))
         }
     }
@@ -133,7 +133,7 @@ struct LoopEndsTests {
         for (_, connection) in others {
             hand.loop.deadlines[Int(connection.id.slot)] = hand.loop.now - 1
         }
-        try first.send(Told.frame("somebody wants the loop"))
+        try first.send(LoopReports.frame("somebody wants the loop"))
         hand.turn()
         hand.loop.sweepNow()
         #expect(others.allSatisfy { $0.1.phase == .dead || $0.1.phase == .closing })
@@ -178,24 +178,24 @@ struct LoopEndsTests {
             // A change of the watched events makes epoll report it once more.
             #expect(turn == 1 || loop.poller.wait(milliseconds: 0) == 0, "epoll reports each once")
         }
-        #expect(all.allSatisfy { hand.told.ends[$0.1.id] == [.vanished] })
+        #expect(all.allSatisfy { hand.reported.ends[$0.1.id] == [.vanished] })
         #expect(loop.broken.isEmpty && hand.isQuiet)
     }
 
     @Test("a broken connection that is resumed before it is dropped delivers what its peer had sent")
-    func heardAgain() throws {
+    func receivedAgain() throws {
         let all: [(TestPeer, Connection)] = try paused(3)
         let (peer, last): (TestPeer, Connection) = all[2]
         for (peer, _) in all {
-            try peer.send(Told.frame("last words"))
+            try peer.send(LoopReports.frame("last words"))
             peer.reset()
         }
         hand.turn()
         #expect(last.isBroken && last.phase == .open)
         loop.resumeReading(last.id)
         hand.turn(6)
-        #expect(hand.told.messages[last.id] == ["last words"])
-        #expect(hand.told.ends[last.id] == [.vanished] && !last.isBroken)
+        #expect(hand.reported.messages[last.id] == ["last words"])
+        #expect(hand.reported.ends[last.id] == [.vanished] && !last.isBroken)
         withExtendedLifetime(peer) {}
     }
 
@@ -207,7 +207,7 @@ struct LoopEndsTests {
         let last: Connection = try #require(all.last { $0.1.isBroken }).1
         loop.drop(last, .slowReader)
         hand.turn(4)
-        #expect(hand.told.ends[last.id] == [.slowReader])
+        #expect(hand.reported.ends[last.id] == [.slowReader])
         #expect(loop.connectionCount == 0 && hand.isQuiet)
     }
 
@@ -233,7 +233,7 @@ struct LoopEndsTests {
         hand.turn()
         #expect(loop.isFinished)
         loop.run()
-        #expect(all.allSatisfy { hand.told.ends[$0.1.id]?.count == 1 } && loop.connectionCount == 0)
+        #expect(all.allSatisfy { hand.reported.ends[$0.1.id]?.count == 1 } && loop.connectionCount == 0)
     }
 
     // MARK: Accepting

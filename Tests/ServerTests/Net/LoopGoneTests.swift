@@ -15,7 +15,7 @@ struct LoopGoneTests {
     init() throws { hand = try LoopByHand() }
 
     private var loop: EventLoop { hand.loop }
-    private func messages(_ connection: Connection) -> [String] { hand.told.messages[connection.id] ?? [] }
+    private func messages(_ connection: Connection) -> [String] { hand.reported.messages[connection.id] ?? [] }
 
     enum End: CaseIterable, Sendable {
         /// In order, and with everything read.
@@ -35,7 +35,7 @@ struct LoopGoneTests {
     }
 
     private func checkGone(_ connection: Connection) {
-        #expect(hand.told.ends[connection.id] == [.vanished])
+        #expect(hand.reported.ends[connection.id] == [.vanished])
         #expect(loop.connectionCount == 0 && loop.pendingTotal == 0 && loop.gatheredTotal == 0)
         #expect(loop.metrics.connections.value == 0 && loop.metrics.webSockets.value == 0)
         #expect(hand.unrest == [])
@@ -46,7 +46,7 @@ struct LoopGoneTests {
         arguments: [End.closesUnread, .breaks], [true, false])
     func nothingUnread(end: End, overTCP: Bool) throws {
         let (peer, connection): (TestPeer, Connection) = try open(end, overTCP: overTCP)
-        try peer.send(Told.frame("heard"))
+        try peer.send(LoopReports.frame("heard"))
         hand.turns { messages(connection) == ["heard"] }
         hand.throttle(connection.tenant)
         go(peer, end)
@@ -61,7 +61,7 @@ struct LoopGoneTests {
     func afterRest(end: End, overTCP: Bool) throws {
         let (peer, connection): (TestPeer, Connection) = try open(end, overTCP: overTCP)
         hand.throttle(connection.tenant)
-        try peer.send(Told.frame("first") + Told.frame("second"))
+        try peer.send(LoopReports.frame("first") + LoopReports.frame("second"))
         hand.turns { connection.isQueued }
         go(peer, end)
         if end != .closes || !overTCP { hand.turns { connection.isGone } }
@@ -83,19 +83,19 @@ struct LoopGoneTests {
         for part: Int64 in [1, Int64.max / 4] {
             let hand = try LoopByHand(part: part)
             let loop: EventLoop = hand.loop
-            hand.told.onMessage = { [unowned loop] id in loop.send(id, text: Array("answer".utf8)) }
+            hand.reported.onMessage = { [unowned loop] id in loop.send(id, text: Array("answer".utf8)) }
             let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7, overTCP: overTCP)
             if end != .closesUnread { #expect(try peer.readResponse().status == 101) }
             let texts: [String] = (0..<300).map { "message \($0)" }
-            try peer.send(texts.flatMap { Told.frame($0) })
+            try peer.send(texts.flatMap { LoopReports.frame($0) })
             // All of it has arrived: a reset discards what the peer's kernel has not sent yet.
             if overTCP {
-                waitFor { Self.unread(connection) == texts.reduce(0) { $0 + Told.frame($1).count } ? true : nil }
+                waitFor { Self.unread(connection) == texts.reduce(0) { $0 + LoopReports.frame($1).count } ? true : nil }
             }
             go(peer, end)
             hand.turns { connection.phase == .dead }
-            #expect(hand.told.messages[connection.id] == texts)
-            #expect(hand.told.ends[connection.id] == [.vanished])
+            #expect(hand.reported.messages[connection.id] == texts)
+            #expect(hand.reported.ends[connection.id] == [.vanished])
             #expect(loop.connectionCount == 0 && loop.pendingTotal == 0 && connection.outbox.isEmpty)
         }
     }
@@ -109,12 +109,12 @@ struct LoopGoneTests {
     func atHand() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
         let long = String(repeating: "x", count: 30_000)
-        hand.told.onMessage = { [unowned loop = hand.loop] id in
+        hand.reported.onMessage = { [unowned loop = hand.loop] id in
             loop.send(id, text: Array("answer".utf8))
             loop.lookup(id).map { loop.flush($0) }
             #expect(connection.isGone && connection.outbox.isEmpty)
         }
-        try peer.send(Told.frame(long) + Told.frame("second") + Told.frame("third"))
+        try peer.send(LoopReports.frame(long) + LoopReports.frame("second") + LoopReports.frame("third"))
         peer.end()
         hand.turns { connection.phase == .dead }
         #expect(messages(connection) == [long, "second", "third"])
@@ -125,7 +125,7 @@ struct LoopGoneTests {
     func paused() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
         loop.pauseReading(connection.id)
-        try peer.send(Told.frame("first"))
+        try peer.send(LoopReports.frame("first"))
         peer.end()
         hand.turn(2)
         #expect(connection.phase == .open && connection.isGone)
@@ -143,7 +143,7 @@ struct LoopGoneTests {
     func pausedForEver() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
         loop.pauseReading(connection.id)
-        try peer.send(Told.frame("first"))
+        try peer.send(LoopReports.frame("first"))
         peer.end()
         hand.turn(2)
         #expect(connection.isGone)
@@ -161,14 +161,14 @@ struct LoopGoneTests {
         for isOurs: Bool in [true, false] {
             let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
             loop.pauseReading(connection.id)
-            try peer.send(isOurs ? Told.frame("first") : WebSocketWriter.close(.normal, mask: 0x1234_5678))
+            try peer.send(isOurs ? LoopReports.frame("first") : WebSocketWriter.close(.normal, mask: 0x1234_5678))
             peer.end()
             hand.turn(2)
             #expect(connection.isGone)
             if isOurs { loop.close(connection.id) } else { loop.resumeReading(connection.id) }
             hand.turn(4)
             #expect(connection.phase == .dead && messages(connection).isEmpty)
-            #expect(hand.told.ends[connection.id] == [isOurs ? .closed(.normal) : .peer(.normal)])
+            #expect(hand.reported.ends[connection.id] == [isOurs ? .closed(.normal) : .peer(.normal)])
         }
         #expect(loop.connectionCount == 0 && hand.isQuiet)
     }
@@ -188,7 +188,7 @@ struct LoopGoneTests {
         #expect(connection.phase == .http && idle.phase == .dead)
         hand.wake(connection.tenant)
         hand.turn(4)
-        #expect(hand.told.paths[connection.id] == ["/mine"])
+        #expect(hand.reported.paths[connection.id] == ["/mine"])
         #expect(connection.phase == .dead && loop.connectionCount == 0 && hand.isQuiet)
     }
 
@@ -201,7 +201,7 @@ struct LoopGoneTests {
         let id: ConnectionID = waitFor { diary.opened.first }
         try server.onLoop { $0.unauthenticated.throttledUntil = .max }
         // Over TLS these are two records; the second is read after a write has failed.
-        for _: Int in 0..<2 { try peer.send((0..<50).flatMap { Told.frame("message \($0)") }) }
+        for _: Int in 0..<2 { try peer.send((0..<50).flatMap { LoopReports.frame("message \($0)") }) }
         peer.reset()
         waitFor { (try? server.onLoop { $0.lookup(id)?.isGone }) == true ? true : nil }
         #expect(diary.received.value == 0)

@@ -47,7 +47,7 @@ import ThicketProtocol
     @Test(
         "a user is alone beside its own formerly unauthenticated connections, but not while an unidentified one is open"
     )
-    func ownStrangers() throws {
+    func ownUnauthenticated() throws {
         let (server, peer, id): (LoopThread, TestPeer, ConnectionID) = try stage()
         try server.handle.post { $0.send(id, text: Array("news".utf8)) }
         _ = try peer.readAnswer()
@@ -140,7 +140,7 @@ import ThicketProtocol
     }
 
     @Test("answers for no tenant are charged to none, and unauthenticated connections are charged for theirs")
-    func answersOfStrangers() throws {
+    func answersOfUnauthenticated() throws {
         let (stage, first): (LoopByHand, LoopTenant) = try shared()
         stage.loop.timed([TenantID]()) { Self.compute(5_000_000) }
         #expect(stage.loop.unauthenticated.throttledUntil <= stage.loop.now && first.throttledUntil <= stage.loop.now)
@@ -153,9 +153,9 @@ import ThicketProtocol
         let (stage, first): (LoopByHand, LoopTenant) = try shared()
         let later: Int64 = stage.loop.now + 2 * RecentUsers.memory
         #expect(!stage.loop.isWanted(beside: first, at: later))
-        stage.told.waiting = [2]
+        stage.reported.waiting = [2]
         #expect(stage.loop.isWanted(beside: first, at: later))
-        stage.told.waiting = [1]
+        stage.reported.waiting = [1]
         #expect(!stage.loop.isWanted(beside: first, at: later), "its own answers are no reason to throttle it")
     }
 

@@ -20,13 +20,13 @@ struct LoopRowEndsTests {
     /// order.
     private func waiting(_ count: Int) throws -> [(TestPeer, Connection)] {
         let all: [(TestPeer, Connection)] = try (0..<count).map { _ in try hand.open(user: 7) }
-        for (peer, _) in all { try peer.send(Told.frame("first")) }
+        for (peer, _) in all { try peer.send(LoopReports.frame("first")) }
         hand.turn()
         #expect(all.map { $0.1.isQueued } == [false] + Array(repeating: true, count: count - 1))
         return all
     }
 
-    private func messages(_ connection: Connection) -> [String] { hand.told.messages[connection.id] ?? [] }
+    private func messages(_ connection: Connection) -> [String] { hand.reported.messages[connection.id] ?? [] }
 
     // MARK: Peers that disconnect
 
@@ -36,7 +36,7 @@ struct LoopRowEndsTests {
     func lastWords(turnsResting: Int) throws {
         let all: [(TestPeer, Connection)] = try waiting(4)
         let (peer, last): (TestPeer, Connection) = all[3]
-        try peer.send(Told.frame("second") + Told.frame("third"))
+        try peer.send(LoopReports.frame("second") + LoopReports.frame("third"))
         peer.reset()
         if turnsResting > 0 { hand.throttle(last.tenant) }
         hand.turn(turnsResting)
@@ -44,7 +44,7 @@ struct LoopRowEndsTests {
         hand.wake(last.tenant)
         hand.turn(6)
         #expect(messages(last) == ["first", "second", "third"])
-        #expect(hand.told.ends[last.id] == [.vanished])
+        #expect(hand.reported.ends[last.id] == [.vanished])
         #expect(loop.connectionCount == 3 && hand.isQuiet)
     }
 
@@ -53,11 +53,11 @@ struct LoopRowEndsTests {
         let hand = try LoopByHand(part: part)
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
         let texts: [String] = (0..<200).map { "message \($0)" }
-        try peer.send(texts.flatMap { Told.frame($0) })
+        try peer.send(texts.flatMap { LoopReports.frame($0) })
         peer.reset()
         hand.turn(12)
-        #expect(hand.told.messages[connection.id] == texts)
-        #expect(hand.told.ends[connection.id] == [.vanished])
+        #expect(hand.reported.messages[connection.id] == texts)
+        #expect(hand.reported.ends[connection.id] == [.vanished])
         #expect(hand.loop.connectionCount == 0 && hand.isQuiet)
     }
 
@@ -69,12 +69,12 @@ struct LoopRowEndsTests {
         loop.pauseReading(first.id)
         peer.reset()
         hand.turn(2)
-        #expect(hand.told.ends[first.id] == [.vanished])
+        #expect(hand.reported.ends[first.id] == [.vanished])
         #expect(messages(first) == ["first"])
     }
 
     @Test("an unauthenticated connection with a waiting request is dropped unread, at once, when its peer goes")
-    func goneStranger() throws {
+    func goneUnauthenticated() throws {
         let all: [(TestPeer, Connection)] = try (0..<4).map { _ in try hand.join() }
         for (peer, _) in all { try peer.send(Self.get) }
         hand.turn()
@@ -84,7 +84,7 @@ struct LoopRowEndsTests {
         #expect(all[3].1.phase == .dead)
         hand.wake(loop.unauthenticated)
         hand.turn(4)
-        #expect(all.map { hand.told.paths[$0.1.id]?.count } == [1, 1, 1, nil])
+        #expect(all.map { hand.reported.paths[$0.1.id]?.count } == [1, 1, 1, nil])
     }
 
     @Test("half a message of a connection that is dropped while it waits is freed at once, not in its turn")
@@ -92,7 +92,7 @@ struct LoopRowEndsTests {
         let all: [(TestPeer, Connection)] = try waiting(2)
         let (peer, last): (TestPeer, Connection) = all[1]
         hand.turn(2)
-        try peer.send(Array(Told.frame(String(repeating: "x", count: 100_000)).prefix(50_000)))
+        try peer.send(Array(LoopReports.frame(String(repeating: "x", count: 100_000)).prefix(50_000)))
         hand.turn()
         #expect(last.reader.gatheredBytes > 0 && last.tenant.gathered == last.reader.gatheredBytes)
         hand.throttle(last.tenant)
@@ -153,9 +153,9 @@ struct LoopRowEndsTests {
     func known() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 0)
         let others: [(TestPeer, Connection)] = try unauthenticated(8)
-        hand.told.users[connection.id] = 7
+        hand.reported.users[connection.id] = 7
         for (other, _) in others { try other.send("GET /hello HTTP/1.1\r\n") }
-        try peer.send(Told.frame("change"))
+        try peer.send(LoopReports.frame("change"))
         hand.turn()
         #expect(messages(connection) == ["change"])
         #expect(others.count { $0.1.isQueued } == 7)
@@ -167,15 +167,15 @@ struct LoopRowEndsTests {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 0)
         let others: [(TestPeer, Connection)] = try unauthenticated(8)
         for (other, _) in others { try other.send("GET /hello HTTP/1.1\r\n") }
-        try peer.send(Told.frame("change"))
+        try peer.send(LoopReports.frame("change"))
         hand.turn()
         #expect(connection.isQueued && connection.tenant === loop.unauthenticated)
-        hand.told.users[connection.id] = 7
+        hand.reported.users[connection.id] = 7
         loop.send(connection.id, text: Array("welcome".utf8))
         hand.turn(2)
         #expect(messages(connection) == ["change"])
         #expect(!connection.isQueued && connection.watchesReads)
-        try peer.send(Told.frame("another"))
+        try peer.send(LoopReports.frame("another"))
         hand.turn(10)
         #expect(messages(connection) == ["change", "another"])
         #expect(others.allSatisfy { $0.1.exchange?.requests.isInsideRequest == true })
@@ -226,7 +226,7 @@ struct LoopRowEndsTests {
     func unreadInTheKernel() throws {
         let (peer, connection): (TestPeer, Connection) = try hand.open(user: 7)
         let (other, silent): (TestPeer, Connection) = try hand.open(user: 7)
-        try peer.send(Told.frame("in time"))
+        try peer.send(LoopReports.frame("in time"))
         runOut(connection)
         runOut(silent)
         loop.sweepNow()
@@ -250,7 +250,7 @@ struct LoopRowEndsTests {
         loop.now += 11_000_000_000
         loop.sweepNow()
         hand.turn(6)
-        #expect(all.allSatisfy { hand.told.paths[$0.1.id] == ["/hello"] })
+        #expect(all.allSatisfy { hand.reported.paths[$0.1.id] == ["/hello"] })
         for (peer, _) in all { #expect(try peer.readResponse().status == 200) }
     }
 }

@@ -66,7 +66,7 @@ private final class World {
         /// 0: unauthenticated, and sends requests. The others have WebSockets.
         let user: TenantID
         var said: [String] = []
-        var heard = 0
+        var received = 0
         /// Number of finished turns when it sent something that is not read yet.
         var readySince: Int?
         /// Number of finished turns when its peer went, or when it was read after that.
@@ -76,7 +76,7 @@ private final class World {
             (self.peer, self.connection, self.user) = (peer, connection, user)
         }
         var isHere: Bool { connection.phase != .dead }
-        var undelivered: Int { said.count - heard }
+        var undelivered: Int { said.count - received }
         /// Whether it may send something.
         var speaks: Bool { isHere && goneSince == nil && !wasGivenUp }
     }
@@ -135,7 +135,7 @@ private final class World {
         for _: Int in 0..<(member.user == 0 ? 1 : 1 + pick(3)) {
             let word = "/\(member.said.count)"
             member.said.append(word)
-            bytes += member.user == 0 ? Array("GET \(word) HTTP/1.1\r\nHost: x\r\n\r\n".utf8) : Told.frame(word)
+            bytes += member.user == 0 ? Array("GET \(word) HTTP/1.1\r\nHost: x\r\n\r\n".utf8) : LoopReports.frame(word)
         }
         try member.peer.send(bytes)
         if member.readySince == nil { member.readySince = turns }
@@ -200,7 +200,7 @@ private final class World {
     // MARK: Checks
 
     private func words(_ member: Member) -> [String] {
-        (member.user == 0 ? hand.told.paths : hand.told.messages)[member.connection.id].map { all in
+        (member.user == 0 ? hand.reported.paths : hand.reported.messages)[member.connection.id].map { all in
             all.filter { $0 != "/ws" }
         } ?? []
     }
@@ -212,7 +212,7 @@ private final class World {
         turns += 1
         for user in (0..<4).map({ TenantID($0) }) {
             let ofGroup: [Member] = waited.filter { $0.user == user }
-            let served: [Member] = members.filter { $0.user == user && words($0).count > $0.heard }
+            let served: [Member] = members.filter { $0.user == user && words($0).count > $0.received }
             let hadEnds: Bool = here.contains { $0.user == user && !$0.isHere }
             checkServed(served, ofGroup, isTenantThrottled: throttled.contains(user), hadEnds: hadEnds)
         }
@@ -238,7 +238,7 @@ private final class World {
             let since: Int = member.readySince ?? .max
             #expect(waited.allSatisfy { !$0.isHere || ($0.readySince ?? .max) >= since }, "first come, first served")
             #expect(words(member) == member.said)
-            (member.heard, member.readySince) = (member.said.count, nil)
+            (member.received, member.readySince) = (member.said.count, nil)
             if member.goneSince != nil { member.goneSince = turns }
         }
     }
@@ -254,9 +254,9 @@ private final class World {
             #expect(member.user != 0 && member.readySince != nil || turns < gone + patience, "it stays for nothing")
             return
         }
-        if member.user != 0 { #expect(member.heard == member.said.count, "dropped unread") }
+        if member.user != 0 { #expect(member.received == member.said.count, "dropped unread") }
         if member.user != 0, !member.wasGivenUp {
-            #expect(hand.told.ends[member.connection.id] == [.vanished])
+            #expect(hand.reported.ends[member.connection.id] == [.vanished])
         }
         member.readySince = nil
     }

@@ -20,7 +20,7 @@ struct LoopRowStormTests {
         let storm = try Storm(seed: UInt64(seed), part: [1, 30_000, Int64.max / 4][seed % 3])
         for _: Int in 0..<500 { try storm.step() }
         try storm.settle()
-        storm.checkHeard()
+        storm.checkReceived()
         storm.checkLoop()
         storm.leave()
     }
@@ -88,8 +88,8 @@ private final class Storm {
             (settings.requestTimeout, settings.keepAliveTimeout, settings.idleTimeout) = (hour, hour, hour)
             (settings.closeTimeout, settings.lingerTimeout) = (hour, hour)
         }
-        hand.told.onRequest = { [unowned self] request, id in answer(request, id) }
-        hand.told.onMessage = { [unowned self] id in heard(id) }
+        hand.reported.onRequest = { [unowned self] request, id in answer(request, id) }
+        hand.reported.onMessage = { [unowned self] id in received(id) }
     }
 
     private func pick(_ count: Int) -> Int { Int(random.next() % UInt64(count)) }
@@ -110,7 +110,7 @@ private final class Storm {
         return request.path.hasPrefix("/later") ? .later : .waits
     }
 
-    private func heard(_ id: ConnectionID) {
+    private func received(_ id: ConnectionID) {
         guard let member: Member = members.first(where: { $0.id == id }), member.isSocket, pick(4) == 0 else { return }
         loop.send(id, text: Array("yes".utf8))
     }
@@ -131,7 +131,7 @@ private final class Storm {
         case 2, 3: hand.wake(tenants[pick(tenants.count)])
         case 4:
             guard let member: Member = one({ $0.fate == .stays && $0.isSocket }) else { return }
-            if hand.told.users[member.id] == nil { hand.told.users[member.id] = TenantID(UInt32(1 + pick(3))) }
+            if hand.reported.users[member.id] == nil { hand.reported.users[member.id] = TenantID(UInt32(1 + pick(3))) }
         case 5:
             guard let member: Member = one({ $0.fate == .stays && $0.isSocket }) else { return }
             loop.pauseReading(member.id)
@@ -170,7 +170,7 @@ private final class Storm {
         let member = Member(
             members.count, connection.id, peer, isSocket: pick(3) > 0, isOverTCP: isOverTCP)
         members.append(member)
-        if member.isSocket { try say(member, "/ws", Told.upgrade("/ws"), mayBreak: true) }
+        if member.isSocket { try say(member, "/ws", LoopReports.upgrade("/ws"), mayBreak: true) }
     }
 
     private func speak(_ member: Member) throws {
@@ -192,7 +192,7 @@ private final class Storm {
 
     private func next(_ member: Member) -> (String, [UInt8]) {
         let number = "\(member.number)-\(member.said.count)"
-        if member.isSocket { return (number, Told.frame(number)) }
+        if member.isSocket { return (number, LoopReports.frame(number)) }
         let kind: String = ["/hello", "/hello", "/mine", "/later", "/waits"][pick(5)]
         if kind == "/waits" { member.hasWaited = true }
         let path = "\(kind)/\(number)"
@@ -252,8 +252,8 @@ private final class Storm {
     }
 
     private func words(_ member: Member) -> [String] {
-        let paths: [String] = hand.told.paths[member.id] ?? []
-        return paths + (hand.told.messages[member.id] ?? [])
+        let paths: [String] = hand.reported.paths[member.id] ?? []
+        return paths + (hand.reported.messages[member.id] ?? [])
     }
 
     private func isDone(_ member: Member) -> Bool {
@@ -264,18 +264,18 @@ private final class Storm {
         }
     }
 
-    func checkHeard() {
+    func checkReceived() {
         for member in members {
-            let (said, heard): ([String], [String]) = (member.said, words(member))
+            let (said, received): ([String], [String]) = (member.said, words(member))
             if member.fate == .isCut {
-                #expect(said.starts(with: heard), "\(member.number)")
+                #expect(said.starts(with: received), "\(member.number)")
             } else {
-                #expect(said == heard, "\(member.number)")
+                #expect(said == received, "\(member.number)")
                 #expect((loop.lookup(member.id) != nil) == (member.fate == .stays), "\(member.number)")
             }
             let hasEnded: Bool = loop.lookup(member.id)?.phase != .open
-            let ends: Int = hand.told.ends[member.id]?.count ?? 0
-            if member.isSocket { #expect(ends == (hasEnded && !heard.isEmpty ? 1 : 0), "\(member.number)") }
+            let ends: Int = hand.reported.ends[member.id]?.count ?? 0
+            if member.isSocket { #expect(ends == (hasEnded && !received.isEmpty ? 1 : 0), "\(member.number)") }
         }
     }
 

@@ -186,8 +186,8 @@ struct LoopTLSTests {
             }
             let peer = try TestPeer(port: server.port)
             try peer.send(Self.get)
-            let told: String? = try peer.readResponse().fields["strict-transport-security"]
-            #expect(told == (isSecure ? "max-age=3600" : nil))
+            let reported: String? = try peer.readResponse().fields["strict-transport-security"]
+            #expect(reported == (isSecure ? "max-age=3600" : nil))
             try server.stop()
         }
     }

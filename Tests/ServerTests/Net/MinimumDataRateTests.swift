@@ -10,7 +10,7 @@ struct PaceTests {
 
     /// Sends `bytes` every `pause` seconds.
     /// - Returns: seconds until the peer was given up; nil: it was not within an hour.
-    private func life(_ bytes: Int, every pause: Double, pace: Int, patience: Int64 = 10) -> Int64? {
+    private func run(_ bytes: Int, every pause: Double, pace: Int, patience: Int64 = 10) -> Int64? {
         let pace = MinimumDataRate(bytesPerSecond: pace, patience: patience * Self.second)
         var now: Int64 = 0
         var deadline: Int64 = patience * Self.second
@@ -25,14 +25,14 @@ struct PaceTests {
     @Test("a peer that keeps the rate may continue forever, whatever the size of its pieces")
     func kept() {
         for (bytes, pause): (Int, Double) in [(1_024, 1), (2, 0.001_95), (9_216, 9), (1 << 20, 9.9), (1_500, 1)] {
-            #expect(life(bytes, every: pause, pace: 1_024) == nil, "\(bytes) bytes every \(pause) s")
+            #expect(run(bytes, every: pause, pace: 1_024) == nil, "\(bytes) bytes every \(pause) s")
         }
     }
 
     @Test("a slower peer is given up within 25 s, however often it sends a byte")
     func lost() throws {
         for (bytes, pause): (Int, Double) in [(1, 9), (1, 0.1), (100, 1), (511, 1), (5_000, 9.9)] {
-            let seconds: Int64 = try #require(life(bytes, every: pause, pace: 1_024), "\(bytes) bytes every \(pause) s")
+            let seconds: Int64 = try #require(run(bytes, every: pause, pace: 1_024), "\(bytes) bytes every \(pause) s")
             #expect(seconds <= 25, "\(bytes) bytes every \(pause) s")
         }
     }

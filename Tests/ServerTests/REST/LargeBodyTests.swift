@@ -19,8 +19,8 @@ struct LargeBodyTests {
             var input: UnsafeRawBufferPointer = bytes
             return try reader.next(&input)
         }
-        let door = RESTHandler(cors: CORSPolicy("none"), documentBytesMax: 1 << 20, makeChangeID: { "made" })
-        guard case .call(let call) = door.read(try #require(request)) else {
+        let endpoint = RESTHandler(cors: CORSPolicy("none"), documentBytesMax: 1 << 20, makeChangeID: { "made" })
+        guard case .call(let call) = endpoint.read(try #require(request)) else {
             Issue.record("\(line) was answered at once")
             throw Unexpected()
         }
@@ -70,7 +70,7 @@ struct LargeBodyTests {
     }
 
     @Test("a large body with an unknown token is answered with 401 and never parsed")
-    func strangers() throws {
+    func outsiders() throws {
         let harness = try HubHarness()
         harness.holdsReads = true
         harness.call(Self.id, try Self.read("POST /1/app/notes/i/a", "[\(Self.text)", token: "nobody"))

@@ -147,8 +147,8 @@ struct RESTHandlerTests {
             ("POST /1/app/notes/i/a", 400, "invalid_json"), ("POST /1/app/notes/changes", 400, "invalid_json"),
         ] as [(String, Int, String)])
     func refusals(line: String, status: Int, code: String) throws {
-        let told: (status: Int, code: String) = try #require(Self.refusal(try Self.request(line)))
-        #expect(told.status == status && told.code == code)
+        let reported: (status: Int, code: String) = try #require(Self.refusal(try Self.request(line)))
+        #expect(reported.status == status && reported.code == code)
     }
 
     @Test("invalid bodies and conditions are refused with their code")

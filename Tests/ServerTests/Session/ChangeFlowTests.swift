@@ -23,16 +23,16 @@ struct ChangeFlowTests {
         let ann: Peer = harness.client("ann")
         let bob: Peer = harness.client("bob")
         let silent: Peer = harness.client("silent")
-        let stranger: Peer = harness.client("stranger", token: "bob-token")
+        let outsider: Peer = harness.client("stranger", token: "bob-token")
         let empty: String = try harness.cv(0)
         for peer: Peer in [ann, bob] { #expect(peer.ask("0:cv:\(empty)") == ["0:c:[]"]) }
-        _ = stranger.ask("0:i::::10")
+        _ = outsider.ask("0:i::::10")
         ann.send(edit("k", "x1", to: "a"))
         let expected: String = try applied(harness, 1, by: "ann", "k", "x1", ev: 1, #"{"t":{"o":"+","v":"a"}}"#)
         #expect(ann.take() == ["0:c:[\(expected)]"])
         #expect(bob.take() == ["0:c:[\(expected)]"])
         #expect(silent.take().isEmpty, "a channel that never asked receives no changes of others")
-        #expect(stranger.take().isEmpty, "another user's bucket of the same name is another bucket")
+        #expect(outsider.take().isEmpty, "another user's bucket of the same name is another bucket")
     }
 
     @Test("channels that asked for nothing receive all changes since their auth once they send a change")
@@ -245,7 +245,7 @@ struct ChangeFlowTests {
     }
 
     @Test("a channel that is opened again does not receive the outcomes of changes sent before")
-    func outcomeOfAnOlderLife() throws {
+    func outcomeOfAnOlderGeneration() throws {
         let harness = try HubHarness()
         let ann: Peer = harness.client("ann")
         harness.holdsCommits = true

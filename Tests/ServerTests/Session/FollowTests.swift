@@ -214,7 +214,7 @@ private final class FollowRun {
     private struct Follower {
         var peer: Peer
         /// Positions received since the last `cv` or index.
-        var heard: [String] = []
+        var received: [String] = []
         /// Where the follower began: it knows changes up to here from its index or its cv.
         var start: GlobalID = 0
         var mark: String?
@@ -261,7 +261,7 @@ private final class FollowRun {
 
     /// Asks for an index or a cv on a new channel.
     private func follow(_ place: Int) throws {
-        followers[place].heard = []
+        followers[place].received = []
         if Bool.random(using: &random) {
             followers[place].isScanning = true
             followers[place].start = -1
@@ -297,9 +297,9 @@ private final class FollowRun {
                     followers[place].start = position(current)
                 }
                 followers[place].mark = message.components(between: #""mark":""#, and: "\"")
-                #expect(followers[place].heard.isEmpty, "seed \(seed): a change came before the scan was over")
+                #expect(followers[place].received.isEmpty, "seed \(seed): a change came before the scan was over")
             } else if message.hasPrefix("0:c:[") {
-                followers[place].heard += message.allBetween(#""cv":""#, and: "\"")
+                followers[place].received += message.allBetween(#""cv":""#, and: "\"")
             } else {
                 #expect(message.hasPrefix("0:auth:ann"), "seed \(seed): \(message)")
             }
@@ -329,6 +329,6 @@ private final class FollowRun {
         let expected: [String] = try (0..<GlobalID(written)).filter { $0 >= follower.start }.map {
             try harness.cv($0 + 1)
         }
-        #expect(follower.heard == expected, "seed \(seed), follower \(place), from \(follower.start)")
+        #expect(follower.received == expected, "seed \(seed), follower \(place), from \(follower.start)")
     }
 }

@@ -26,7 +26,7 @@ final class HubHarness {
     private(set) var sent: [ConnectionID: [String]] = [:]
     private(set) var closed: [ConnectionID: WebSocketCloseCode] = [:]
     private(set) var paused: Set<ConnectionID> = []
-    private(set) var told: [RemoteReply] = []
+    private(set) var reported: [RemoteReply] = []
     private(set) var admissions: [AdmissionRequest] = []
     var responses: [ConnectionID: [HTTPResponse]] = [:]
     var now = HubInstant(monotonic: 1_000_000_000, unix: 1_700_000_000_000)
@@ -162,9 +162,9 @@ final class HubHarness {
         settle()
     }
 
-    func takeTold() -> [RemoteReply] {
-        defer { told = [] }
-        return told
+    func takeReports() -> [RemoteReply] {
+        defer { reported = [] }
+        return reported
     }
 
     func settle() {
@@ -189,7 +189,7 @@ final class HubHarness {
         case .resume(let id): paused.remove(id)
         case .submit(let request): requests.append(request)
         case .read(let request), .readWhenDrained(let request): reads.append(request)
-        case .report(_, let reply): told.append(reply)
+        case .report(_, let reply): reported.append(reply)
         case .admit(let request): admissions.append(request)
         case .respond(let id, let response, _): responses[id, default: []].append(response)
         }

@@ -295,7 +295,7 @@ struct InitTests {
                 bucket: BucketID(
                     app: try AppID("app"), user: try UserID("ann@example.com"), name: try BucketName("notes")),
                 kind: .index, seconds: 1))
-        #expect(harness.takeTold() == [.asked(2)])
+        #expect(harness.takeReports() == [.asked(2)])
     }
 
     @Test("a connection that ends during an init leaves nothing behind")

@@ -260,20 +260,20 @@ struct PacingTests {
         #expect(first.take() == ["0:index"])
         #expect(second.take() == ["0:index"])
         #expect(other.take().isEmpty)
-        #expect(harness.takeTold() == [.asked(2)])
+        #expect(harness.takeReports() == [.asked(2)])
         first.send(#"0:index:{"current":"c","index":[{"id":"k","v":1}],"pendings":[]}"#)
         other.send(#"0:index:{"current":"c","index":[]}"#)
-        let told: [RemoteReply] = harness.takeTold()
-        guard case .answer(let client, let json)? = told.first, told.count == 1 else {
-            Issue.record("no answer: \(told)")
+        let reported: [RemoteReply] = harness.takeReports()
+        guard case .answer(let client, let json)? = reported.first, reported.count == 1 else {
+            Issue.record("no answer: \(reported)")
             return
         }
         #expect(client == "one")
         #expect(String(decoding: json, as: UTF8.self).contains(#""index":[{"id":"k","v":1}]"#))
         harness.pass(seconds: 6)
-        #expect(harness.takeTold() == [.ended])
+        #expect(harness.takeReports() == [.ended])
         second.send(#"0:index:{"current":"c","index":[]}"#)
-        #expect(harness.takeTold().isEmpty)
+        #expect(harness.takeReports().isEmpty)
     }
 
     @Test("a log question goes once to each connection, without a channel")
@@ -283,22 +283,22 @@ struct PacingTests {
         _ = peer.ask(#"1:init:{"api":"1.1","clientid":"one","token":"ann-token","app_id":"app","name":"notes"}"#)
         harness.ask(try question(.log(2)))
         #expect(peer.take() == ["log:2"])
-        #expect(harness.takeTold() == [.asked(1)])
+        #expect(harness.takeReports() == [.asked(1)])
         peer.send(#"log:{"log":"hello"}"#, #"log:{"log":"again"}"#)
         #expect(
-            harness.takeTold() == [
+            harness.takeReports() == [
                 .answer(client: "one", json: Array(#"{"log":"hello"}"#.utf8)),
                 .answer(client: "one", json: Array(#"{"log":"again"}"#.utf8)),
             ])
         harness.hub.cancelAsk(1)
         peer.send(#"log:{"log":"late"}"#)
-        #expect(harness.takeTold().isEmpty)
+        #expect(harness.takeReports().isEmpty)
     }
 
     @Test("a question about a bucket without open channels ends at once")
     func askNobody() throws {
         let harness = try HubHarness()
         harness.ask(try question(.index))
-        #expect(harness.takeTold() == [.asked(0), .ended])
+        #expect(harness.takeReports() == [.asked(0), .ended])
     }
 }

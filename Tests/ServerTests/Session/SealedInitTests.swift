@@ -36,9 +36,9 @@ struct SealedInitTests {
         #expect(harness.requests.count == 1, "one request answers both")
         harness.holdsCommits = false
         harness.settle()
-        let told: [String] = one.take()
-        #expect(Array(told.prefix(2)) == [Self.auth, Self.sealed])
-        #expect(told.count == 4 && told[2].hasPrefix("0:i:") && told[3].hasPrefix("0:c:["), "\(told)")
+        let reported: [String] = one.take()
+        #expect(Array(reported.prefix(2)) == [Self.auth, Self.sealed])
+        #expect(reported.count == 4 && reported[2].hasPrefix("0:i:") && reported[3].hasPrefix("0:c:["), "\(reported)")
         #expect(two.take() == [Self.auth, Self.sealed])
         #expect(try harness.store.makeReader().bucket(Self.bucket())?.mode == .sealed)
     }
@@ -108,8 +108,8 @@ struct SealedInitTests {
         harness.holdsCommits = false
         harness.settle()
         #expect(peer.take() == [Self.auth, Self.sealed])
-        let told: [String] = old.take()
-        #expect(told.contains(Self.sealed) && told.contains { $0.contains(#""error":400"#) }, "\(told)")
+        let reported: [String] = old.take()
+        #expect(reported.contains(Self.sealed) && reported.contains { $0.contains(#""error":400"#) }, "\(reported)")
     }
 
     @Test("a client that disconnects or opens another bucket while it waits is forgotten")
@@ -146,7 +146,9 @@ struct SealedInitTests {
             tokenHash: Hash.sha256(Array("short-token".utf8)))
     }
 
-    private static func isExpired(_ told: [String]) -> Bool { told.count == 1 && told[0].contains("Token expired") }
+    private static func isExpired(_ reported: [String]) -> Bool {
+        reported.count == 1 && reported[0].contains("Token expired")
+    }
 
     @Test("a bucket that becomes sealed while a channel is between two tokens is reported after the next auth")
     func betweenTokens() throws {

@@ -12,23 +12,23 @@ struct StoreIdentityTests {
     }
 
     @Test("Thicket's client gets the identity after auth, once the bucket has a change; other libraries get none")
-    func told() throws {
+    func reported() throws {
         let harness = try HubHarness()
         let (ours, other) = (harness.connect(), harness.connect())
         #expect(ours.ask(Self.opening("thicket")) == ["0:auth:ann@example.com"], "no row, no identity")
         #expect(other.ask(Self.opening("node-simperium")) == ["0:auth:ann@example.com"])
         other.send(#"0:c:{"id":"a","o":"M","ccid":"1","v":{"t":{"o":"+","v":1}}}"#)
         harness.settle()
-        let told = ours.take()
-        #expect(told.count == 1 && told[0].hasPrefix(#"0:o:{"store":""#), "\(told)")
+        let reported = ours.take()
+        #expect(reported.count == 1 && reported[0].hasPrefix(#"0:o:{"store":""#), "\(reported)")
         #expect(!other.take().contains { $0.hasPrefix("0:o:") })
         let next = harness.connect()
-        #expect(next.ask(Self.opening("thicket")) == ["0:auth:ann@example.com"] + told)
+        #expect(next.ask(Self.opening("thicket")) == ["0:auth:ann@example.com"] + reported)
         for library in ["node-simperium", "ios", "android", nil] {
             #expect(harness.connect().ask(Self.opening(library)) == ["0:auth:ann@example.com"], "\(library ?? "none")")
         }
         let asks = harness.connect()
-        let both = told[0].replacing(#"{"store""#, with: #"{"mode":"open","store""#)
+        let both = reported[0].replacing(#"{"store""#, with: #"{"mode":"open","store""#)
         #expect(asks.ask(Self.opening("thicket", mode: "sealed")) == ["0:auth:ann@example.com", both])
     }
 

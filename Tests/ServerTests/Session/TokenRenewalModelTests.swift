@@ -23,7 +23,7 @@ struct TokenRenewalModelTests {
         try harness.grant("lasting", user: Self.entity)
         let other: Peer = harness.client("w", token: "lasting")
         let guest: Peer = harness.connect()
-        var (heard, own): ([String], [String]) = ([], [])
+        var (received, own): ([String], [String]) = ([], [])
         var isOpen = false
         var (passed, renewals): (Int, Int) = (0, 0)
 
@@ -38,7 +38,7 @@ struct TokenRenewalModelTests {
                 guard message.hasPrefix("0:c:[") else { continue }
                 #expect(isOpen, "nothing is delivered without a token (seed \(seed))")
                 for ccid in message.allBetween(#""ccids":[""#, and: "\"") {
-                    if message.contains("\"error\"") { own.append(ccid) } else { heard.append(ccid) }
+                    if message.contains("\"error\"") { own.append(ccid) } else { received.append(ccid) }
                 }
             }
         }
@@ -104,12 +104,12 @@ struct TokenRenewalModelTests {
         record(guest.take())
         if !isOpen { open() }
         record(guest.take())
-        #expect(passed > 5 && heard.count > 20 && renewals > 1, "seed \(seed)")
-        #expect(heard.sorted() == sent.sorted(), "seed \(seed)")
-        #expect(Set(heard).count == heard.count)
+        #expect(passed > 5 && received.count > 20 && renewals > 1, "seed \(seed)")
+        #expect(received.sorted() == sent.sorted(), "seed \(seed)")
+        #expect(Set(received).count == received.count)
         #expect(own == refused, "seed \(seed)")
         var cvs: [String: Int] = [:]
-        for (place, ccid) in heard.enumerated() { cvs[ccid] = place }
+        for (place, ccid) in received.enumerated() { cvs[ccid] = place }
         let mine: [Int] = sent.filter { $0.hasPrefix("o") }.compactMap { cvs[$0] }
         #expect(mine == mine.sorted(), "in the order of the log (seed \(seed))")
     }

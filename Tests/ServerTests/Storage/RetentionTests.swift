@@ -241,7 +241,7 @@ import ThicketTestSupport
     }
 
     @Test("a reader that has seen a segment finds its replacement as a fresh reader does")
-    func segmentsAnew() throws {
+    func segmentsAgain() throws {
         let folder = StoreFolder()
         let store = try SQLiteStore(path: folder.path("thicket.db"), settings: .testing)
         let driver = try StoreDriver(try store.makeWriter(), seed: 41)
@@ -254,8 +254,8 @@ import ThicketTestSupport
             driver.now += 3_000
             _ = try keep(maintenance, driver, settings)
             // Without a cache of what the other readers have read.
-            let stranger = try SQLiteStore(path: store.path, settings: .testing)
-            let fresh: SQLiteReader = try stranger.makeSQLiteReader()
+            let outsider = try SQLiteStore(path: store.path, settings: .testing)
+            let fresh: SQLiteReader = try outsider.makeSQLiteReader()
             let bucket: StoreDriver.Bucket = try #require(driver.buckets[id])
             for (key, version) in driver.listing(id, at: bucket.record.head) {
                 let expected: [UInt8]? = try fresh.segmentBody(version.gid, bucket.record.row)

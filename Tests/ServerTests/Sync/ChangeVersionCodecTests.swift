@@ -48,8 +48,8 @@ struct ChangeVersionCodecTests {
         let restored = ChangeVersionCodec(key: Array(1...16), epoch: 8)
         #expect(restored.tag(of: home) == tag)
         #expect(restored.decode(text, tag: tag) == nil)
-        let stranger = ChangeVersionCodec(key: Array(2...17), epoch: 7)
-        #expect(stranger.decode(text, tag: stranger.tag(of: home)) == nil)
+        let outsider = ChangeVersionCodec(key: Array(2...17), epoch: 7)
+        #expect(outsider.decode(text, tag: outsider.tag(of: home)) == nil)
     }
 
     @Test(

@@ -147,8 +147,9 @@ struct CutPairTests {
                 let library: AuthorLibrary = Bool.random(using: &random) ? .thicket : .other
                 let answer: Answer = try shard.send(
                     "k", sv: Version(source + 1), v: ["t": ["o": "d", "v": .string(delta)]], library: library)
-                guard let told = answer.element?["v"]?["t"]?["v"]?.stringValue else { continue }
-                let next = try #require(Self.strictly(told, on: texts[texts.count - 1]), "seed \(seed): \(told)")
+                guard let reported = answer.element?["v"]?["t"]?["v"]?.stringValue else { continue }
+                let next = try #require(
+                    Self.strictly(reported, on: texts[texts.count - 1]), "seed \(seed): \(reported)")
                 texts.append(next)
                 #expect(try shard.stored("k")?["t"]?.stringValue == next, "seed \(seed)")
             }

@@ -16,7 +16,7 @@ struct ShardBatchTests {
         let core: ShardCore
         var waiting = Set<TenantID>()
         /// Number of commits after which the process dies.
-        var lives = Int.max
+        var generations = Int.max
         var diary = [String]()
 
         func request(in work: Work) -> ShardRequest? {
@@ -37,8 +37,8 @@ struct ShardBatchTests {
         mutating func commit(requests: Int) -> Bool {
             diary.append("commit \(requests)")
             #expect(core.commit().appliedCount == requests)
-            lives -= 1
-            return lives > 0
+            generations -= 1
+            return generations > 0
         }
 
         mutating func perform(_ work: Work) {
@@ -61,10 +61,10 @@ struct ShardBatchTests {
     }
 
     private static func run(
-        _ batch: [Work], waiting: Set<TenantID> = [], lives: Int = .max
+        _ batch: [Work], waiting: Set<TenantID> = [], generations: Int = .max
     ) throws -> (diary: [String], isAlive: Bool) {
         let core = ShardCore(store: try MemoryStore().makeWriter())
-        var host = Host(core: core, waiting: waiting, lives: lives)
+        var host = Host(core: core, waiting: waiting, generations: generations)
         let isAlive = core.run(batch, for: &host)
         return (host.diary, isAlive)
     }
@@ -97,7 +97,7 @@ struct ShardBatchTests {
     @Test("after a commit that ends the process no more work is done")
     func death() throws {
         let batch: [Work] = [try Self.change(1, of: 1), .other(1), try Self.change(2, of: 1)]
-        let (diary, isAlive) = try Self.run(batch, lives: 1)
+        let (diary, isAlive) = try Self.run(batch, generations: 1)
         #expect(diary == ["0 of 1", "commit 1"] && !isAlive)
     }
 }

@@ -167,9 +167,9 @@ struct KeyLogAttackTests {
         var reader = try Self.reader()
         let old = try log.lookup("ann", ann.entries, time: Self.now - day)
         #expect(reader.receive(old, of: "ann", now: Self.now).refusal == .staleHead)
-        let stranger = HostileLog(key: .random(), [ann.newest])
+        let outsider = HostileLog(key: .random(), [ann.newest])
         #expect(
-            reader.receive(try stranger.lookup("ann", ann.entries, time: Self.now), of: "ann", now: Self.now).refusal
+            reader.receive(try outsider.lookup("ann", ann.entries, time: Self.now), of: "ann", now: Self.now).refusal
                 == .notSigned)
         // An old signature under a new time.
         let head = old.head.bytes

@@ -67,7 +67,7 @@ struct KeyLogEntryTests {
         var ann = try KeyLogPerson("ann", 1)
         let (first, oldKey) = (ann.newest, ann.identity)
         let good = try ann.change(.rotation, at: 2_000)
-        let (newKey, stranger): (Ed25519.SigningKey, Ed25519.SigningKey) = (ann.identity, .random())
+        let (newKey, outsider): (Ed25519.SigningKey, Ed25519.SigningKey) = (ann.identity, .random())
         func refusal(
             _ new: Ed25519.SigningKey, _ old: Ed25519.SigningKey?, _ change: (inout KeyLogEntry.Fields) throws -> Void
         ) rethrows -> KeyLogError.Kind? {
@@ -76,9 +76,9 @@ struct KeyLogEntryTests {
             return keyLogRefusal { try KeyLogEntry.made(fields, new, last: old).check(after: first) }
         }
         #expect(refusal(newKey, oldKey) { _ in } == nil)
-        #expect(refusal(newKey, stranger) { _ in } == .signature)
+        #expect(refusal(newKey, outsider) { _ in } == .signature)
         #expect(refusal(newKey, newKey) { _ in } == .signature)
-        #expect(refusal(stranger, oldKey) { _ in } == .signature)
+        #expect(refusal(outsider, oldKey) { _ in } == .signature)
         #expect(refusal(oldKey, newKey) { _ in } == .signature)
         #expect(refusal(newKey, oldKey) { $0.sequence = 2 } == .sequence)
         #expect(refusal(newKey, oldKey) { $0.previous = .of([1]) } == .previous)

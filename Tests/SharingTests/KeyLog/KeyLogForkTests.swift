@@ -34,17 +34,17 @@ struct KeyLogForkTests {
                 let log = HostileLog(key: Self.key, Array(people.prefix(newer)))
                 var reader = try Self.reader(.init(key: Self.key, Array(people.prefix(mine))))
                 // Signed at another moment.
-                let heard = try HostileLog(key: Self.key, Array(people.prefix(theirs))).head(7)
+                let received = try HostileLog(key: Self.key, Array(people.prefix(theirs))).head(7)
                 guard mine != theirs else {
-                    #expect(reader.compare(heard, now: Self.now) == .consistent)
+                    #expect(reader.compare(received, now: Self.now) == .consistent)
                     continue
                 }
                 let ask = KeyLogGossip.ask(older: UInt64(2 * older), newer: UInt64(2 * newer))
-                #expect(reader.compare(heard, now: Self.now) == ask)
+                #expect(reader.compare(received, now: Self.now) == ask)
                 #expect(reader.head?.size == UInt64(2 * mine), "a head is not adopted before its proof")
                 let way = KeyLogConsistency(
                     older: UInt64(2 * older), newer: UInt64(2 * newer), proof: try log.way(from: UInt64(2 * older)))
-                #expect(reader.compare(heard, way: .given(way), now: Self.now) == .consistent)
+                #expect(reader.compare(received, way: .given(way), now: Self.now) == .consistent)
                 #expect(reader.head?.size == UInt64(2 * newer) && reader.fork == nil)
             }
         }
@@ -58,7 +58,7 @@ struct KeyLogForkTests {
             let (one, other) = try Self.logs(shared: shared, left, right)
             for (mine, theirs) in [(one, other), (other, one)] {
                 let larger = mine.tree.count < theirs.tree.count ? theirs : mine
-                let heard = try theirs.head(Self.now)
+                let received = try theirs.head(Self.now)
                 let sizes = (
                     UInt64(min(mine.tree.count, theirs.tree.count)), UInt64(larger.tree.count)
                 )
@@ -73,12 +73,12 @@ struct KeyLogForkTests {
                 }
                 for way in ways {
                     var reader = try Self.reader(mine)
-                    guard case .alarm(let fork) = reader.compare(heard, way: way, now: Self.now) else {
+                    guard case .alarm(let fork) = reader.compare(received, way: way, now: Self.now) else {
                         Issue.record("\(shared) \(left) \(right), \(way): not found")
                         continue
                     }
                     // Both heads are in the evidence, and a third party with only the key sees that both are signed.
-                    #expect(Set([fork.older, fork.newer]) == Set([try mine.head(Self.now), heard]))
+                    #expect(Set([fork.older, fork.newer]) == Set([try mine.head(Self.now), received]))
                     let handedOn = try KeyLogFork(fork.bytes)
                     #expect(handedOn == fork && reader.fork == fork)
                     #expect(
@@ -138,10 +138,10 @@ struct KeyLogForkTests {
                 #expect(fork.isExplained(by: .init(older: older.size, newer: newer.size, proof: way)))
             }
         }
-        let stranger = HostileLog(key: .random(), people.reversed())
-        let foreign = try stranger.head(5)
+        let outsider = HostileLog(key: .random(), people.reversed())
+        let foreign = try outsider.head(5)
         #expect(keyLogRefusal { _ = try KeyLogFork(newer, foreign).check(verifying) } == .notSigned)
-        #expect(keyLogRefusal { _ = try KeyLogFork(newer, foreign).check(stranger.key.verifyingKey) } == .notSigned)
+        #expect(keyLogRefusal { _ = try KeyLogFork(newer, foreign).check(outsider.key.verifyingKey) } == .notSigned)
         // A head from a sender without the key raises no alarm on a device.
         var reader = try Self.reader(log)
         guard case .refused(let why) = reader.compare(foreign, now: Self.now) else {
@@ -155,9 +155,9 @@ struct KeyLogForkTests {
     func saysNothing() throws {
         let (one, _) = try Self.logs(shared: 5, 1, 1)
         var reader = try Self.reader(one)
-        let heard = try Self.logs(shared: 3, 0, 0).0.head(1)
+        let received = try Self.logs(shared: 3, 0, 0).0.head(1)
         let other = KeyLogConsistency(older: 4, newer: 12, proof: try one.way(from: 4))
-        guard case .refused(let why) = reader.compare(heard, way: .given(other), now: Self.now) else {
+        guard case .refused(let why) = reader.compare(received, way: .given(other), now: Self.now) else {
             Issue.record("another way was taken")
             return
         }
@@ -195,7 +195,7 @@ struct KeyLogForkTests {
     }
 
     @Test("a device without a head keeps the first one that it receives, and the server must continue from it")
-    func firstHeard() throws {
+    func firstReceived() throws {
         let (one, other) = try Self.logs(shared: 0, 3, 4)
         var reader = try Self.reader(one)
         let shown = try other.lookup("nobody", [], known: 6, time: Self.now)

@@ -35,11 +35,11 @@ struct KeyLogHistoryTests {
                 let person = people[.random(in: 0..<people.count, using: &random)]
                 #expect(try readers[index].askOwn(person.own, &log, key: Self.key, now: now) == .asCreated)
             case 6:
-                guard let heard: KeyLogHead = readers[.random(in: 0..<8, using: &random)].head else { continue }
-                var gossip = readers[index].compare(heard, now: now)
+                guard let received: KeyLogHead = readers[.random(in: 0..<8, using: &random)].head else { continue }
+                var gossip = readers[index].compare(received, now: now)
                 if case .ask(let older, let newer) = gossip {
                     let way = try log.consistency(older: older, newer: newer)
-                    gossip = readers[index].compare(heard, way: .given(try KeyLogConsistency(way.bytes)), now: now)
+                    gossip = readers[index].compare(received, way: .given(try KeyLogConsistency(way.bytes)), now: now)
                 }
                 #expect(gossip == .consistent)
             case 7: readers[index] = try KeyLogReader(readers[index].bytes)
@@ -132,8 +132,8 @@ struct KeyLogHistoryTests {
         }
 
         mutating func talk(_ one: Int, to two: Int) throws {
-            guard let heard = readers[one].head else { return }
-            var gossip = readers[two].compare(heard, now: now)
+            guard let received = readers[one].head else { return }
+            var gossip = readers[two].compare(received, now: now)
             if case .ask(let older, let newer) = gossip {
                 let sides = [log] + (other.map { [$0.log] } ?? [])
                 let ways = sides.compactMap { side in
@@ -144,10 +144,10 @@ struct KeyLogHistoryTests {
                 // The server gives the proof that helps, if it has any.
                 let good = ways.first { way in
                     var copy = readers[two]
-                    return copy.compare(heard, way: .given(way), now: now) == .consistent
+                    return copy.compare(received, way: .given(way), now: now) == .consistent
                 }
                 gossip = readers[two].compare(
-                    heard, way: (good ?? ways.first).map { .given($0) } ?? .withheld, now: now)
+                    received, way: (good ?? ways.first).map { .given($0) } ?? .withheld, now: now)
             }
             if case .alarm = gossip { alarms += 1 }
         }

@@ -199,9 +199,9 @@ struct OwnClaimTests {
         let entity = try Self.compacted(&world) { $0["o"] = without }
         let events: [SharedEvent] = try Self.shown(entity, &world)
         #expect(events.contains(.object(.acknowledged(pending.changeID))), "the device cannot know better")
-        let told = SealedConflict(
+        let reported = SealedConflict(
             path: [], losing: ["t": "begun. cleo's"], winning: without)
-        #expect(events.contains(.object(.conflict(told))))
+        #expect(events.contains(.object(.conflict(reported))))
     }
 
     @Test("another author's operation under the id of this device's change does not acknowledge that change")

@@ -212,22 +212,22 @@ struct RemovalTests {
                 serverKey: world.serverKey, secrets: known.secrets, lists: known.lists,
                 keys: VerifiedKeys { verified[$0] }, writer: known.writer)
         }
-        let stranger = try withoutBen(Self.ann)
+        let outsider = try withoutBen(Self.ann)
         func opened() throws -> SharedObject {
-            try SharedObject.open(world.server.entity, author: .init(rawValue: 9), with: stranger).object
+            try SharedObject.open(world.server.entity, author: .init(rawValue: 9), with: outsider).object
         }
         var there = try opened()
         // An operation that may count holds the device, which must know its author.
         let id = try world.circle.member("ben").keys.id
         let early = try world.written(by: "ben", under: old, with: secrets, letter: 0x79)
-        #expect(throws: SharedHold.keys(user: "ben", keyID: id)) { _ = try there.receive(early, with: stranger) }
+        #expect(throws: SharedHold.keys(user: "ben", keyID: id)) { _ = try there.receive(early, with: outsider) }
         try world.mark(Self.ann)
         try world.catchUp(Self.ann)
         there = try opened()
         let late = try world.written(by: "ben", under: old, with: secrets, letter: 0x78)
         world.put(late)
         try world.catchUp(Self.ann)
-        _ = try there.receive(late, with: stranger)
+        _ = try there.receive(late, with: outsider)
         #expect(try opened().object.log == world.devices[Self.ann].object.object.log)
         #expect(there.object.log == world.devices[Self.ann].object.object.log && there.object.log.list == 2)
     }

@@ -19,18 +19,18 @@ struct SharedBucketReaderTests {
         let circle = try Self.circle()
         var reader = SharedBucketReader(bucket: circle.bucket)
         #expect(reader.newest == nil && reader.version == 0 && reader.list(1) == nil)
-        var told = [SharedBucketReader.Step]()
+        var reported = [SharedBucketReader.Step]()
         for list in circle.lists {
             guard case .accepted(let step) = reader.accept([list], keys: circle.verified) else {
                 Issue.record("not taken")
                 return
             }
-            told.append(step)
+            reported.append(step)
         }
-        #expect(told.map(\.from) == [nil, 1, 2] && told.map(\.to) == [1, 2, 3])
-        #expect(told.map(\.beganEpoch) == [true, false, true])
-        #expect(told.map { $0.added.map(\.user) } == [["ann", "ben"], ["cleo"], []])
-        #expect(told.map { $0.removed.map(\.user) } == [[], [], ["ben"]])
+        #expect(reported.map(\.from) == [nil, 1, 2] && reported.map(\.to) == [1, 2, 3])
+        #expect(reported.map(\.beganEpoch) == [true, false, true])
+        #expect(reported.map { $0.added.map(\.user) } == [["ann", "ben"], ["cleo"], []])
+        #expect(reported.map { $0.removed.map(\.user) } == [[], [], ["ben"]])
         #expect(reader == circle.reader() && reader.newest?.list == circle.newest)
         #expect(reader.accept(circle.lists, keys: circle.verified) == .known)
         #expect(reader.accept([], keys: circle.verified) == .known)

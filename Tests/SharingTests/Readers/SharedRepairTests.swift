@@ -123,9 +123,9 @@ struct SharedRepairTests {
                 let shown = world.server.entity
                 _ = world.devices[Self.cleo].object.serverRemoved()
                 let sealer = try world.sealer(Self.cleo)
-                let told = try world.devices[Self.cleo].object.takeServers(shown, with: sealer)
+                let reported = try world.devices[Self.cleo].object.takeServers(shown, with: sealer)
                 #expect(
-                    told.contains(
+                    reported.contains(
                         .object(
                             .conflict(
                                 SealedConflict(

@@ -37,8 +37,8 @@ struct SharedTypingTests {
             #expect(device.written["cleo"] == nil)
         }
         // A device that was present from the beginning knows each operation's author.
-        let told = world.devices[2].written
-        #expect(Set(told.keys).isSubset(of: ["ann", "ben", "dora"]) && !told.isEmpty)
+        let reported = world.devices[2].written
+        #expect(Set(reported.keys).isSubset(of: ["ann", "ben", "dora"]) && !reported.isEmpty)
     }
 
     @Test(
@@ -128,11 +128,11 @@ struct SharedTypingTests {
         let newest = try #require(entity.newest)
         entity.tail = [newest.text]
         let sealer = try world.sealer(0)
-        let told = SharedEvent.object(.integrity(.misfit(at: newest.position + 1, .doesNotOpen)))
-        let anew = try SharedObject.open(entity, author: .init(rawValue: 9), with: sealer).events
+        let reported = SharedEvent.object(.integrity(.misfit(at: newest.position + 1, .doesNotOpen)))
+        let fresh = try SharedObject.open(entity, author: .init(rawValue: 9), with: sealer).events
         let there = try world.devices[0].object.receive(
             SealedObject.bytes(of: newest.text), with: sealer)
-        #expect(anew.contains(told) && there.contains(told))
+        #expect(fresh.contains(reported) && there.contains(reported))
     }
 
     @Test("an operation of a private bucket does not count in a shared one, nor a shared one in a private bucket")

@@ -167,7 +167,7 @@ final class MirrorInbox: Sendable {
 
     /// Yields an element when mail has arrived.
     let signals: AsyncStream<Void>
-    private let bell: AsyncStream<Void>.Continuation
+    private let wakeup: AsyncStream<Void>.Continuation
     private let mail = Mutex(Mail())
     private let lastStatus = Mutex("connected")
     /// Milliseconds until the next round that no event causes.
@@ -179,7 +179,7 @@ final class MirrorInbox: Sendable {
 
     init(renewal: String) {
         self.renewal = renewal
-        (signals, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        (signals, wakeup) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         (alarms, alarm) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -197,7 +197,7 @@ final class MirrorInbox: Sendable {
             case .caughtUp: break
             }
         }
-        bell.yield(())
+        wakeup.yield(())
     }
 
     func receive(_ status: SyncStatus) {
@@ -207,7 +207,7 @@ final class MirrorInbox: Sendable {
             if case .connecting = status { return }
             text = "connected"
             // The server may have acknowledged something.
-            bell.yield(())
+            wakeup.yield(())
         case .offline(.unreachable(let reason)), .offline(.untrusted(let reason)):
             text = "offline (\(reason)): changes in the folder are kept and go out later"
         case .offline(.storeFailed(let reason)): text = "the mirror's copy cannot be written (\(reason)); trying again"
@@ -216,7 +216,7 @@ final class MirrorInbox: Sendable {
                 $0.problem = Failure(
                     "the login has ended (\(reason)). \(renewal)", .unauthorized)
             }
-            bell.yield(())
+            wakeup.yield(())
             return
         case .offline(.wrongAccount(let user)):
             mail.withLock {
@@ -224,7 +224,7 @@ final class MirrorInbox: Sendable {
                     "this folder mirrors another user's bucket, and the token is \(Screen.safe(user))'s: use another folder",
                     .usage)
             }
-            bell.yield(())
+            wakeup.yield(())
             return
         case .offline: return
         }
@@ -237,19 +237,19 @@ final class MirrorInbox: Sendable {
             $0.lines.append(text)
             $0.mustLook = true
         }
-        bell.yield(())
+        wakeup.yield(())
     }
 
     /// The folder may have changed.
     func look() {
         mail.withLock { $0.mustLook = true }
-        bell.yield(())
+        wakeup.yield(())
     }
 
     func stop() {
         mail.withLock { $0.isStopped = true }
         alarm.finish()
-        bell.yield(())
+        wakeup.yield(())
     }
 
     func lookAgain(_ milliseconds: Int64?) {

@@ -31,7 +31,7 @@ struct KeyHistory: Equatable {
 
     /// The key with the history of the key files before it, if there were any.
     static func adoptingPrevious(_ key: ServerKey, _ database: Database) throws(SQLiteError) -> ServerKey {
-        let sealed = try Meta.bytes(Meta.keyHeritage, database)
+        let sealed = try Meta.bytes(Meta.keyHistoryRow, database)
         guard !sealed.isEmpty, let opened = key.open(sealed, of: owner),
             let keyHistory = KeyHistory(opened)
         else { return key }
@@ -40,6 +40,6 @@ struct KeyHistory: Equatable {
 
     /// Stores the history, sealed under the key.
     func leave(to key: ServerKey, _ database: Database) throws(SQLiteError) {
-        try Meta.set(Meta.keyHeritage, key.seal(peppers.reduce(pretence, +), of: Self.owner), database)
+        try Meta.set(Meta.keyHistoryRow, key.seal(peppers.reduce(pretence, +), of: Self.owner), database)
     }
 }

@@ -15,7 +15,7 @@ enum Meta {
     /// Identifies the key file that belongs to this store (`ServerKeyMark`).
     static let serverKey = "server_key"
     /// Secrets that earlier key files have left, sealed with the current one (`KeyHistory`).
-    static let keyHeritage = "key_heritage"
+    static let keyHistoryRow = "key_heritage"
 
     /// The change up to which `ent` has all heads (`WriteBehindHeads`).
     static let heads = "heads"

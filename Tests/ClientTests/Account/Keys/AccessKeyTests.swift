@@ -113,12 +113,12 @@ struct AccessKeyTests {
         try await diary.waitUntilSynced(timeout: .seconds(120))
         await session.close()
         for _ in 0..<2 {
-            let told = await KeyBench.failure {
+            let reported = await KeyBench.failure {
                 _ = try await self.accounts().update(there.account, accessToken: there.accessToken) {
                     $0.buckets["lost"] = .init(mode: "sealed", epoch: 1)
                 }
             }
-            #expect(told == .keyChanged)
+            #expect(reported == .keyChanged)
         }
         let password = await KeyBench.failure {
             _ = try await self.accounts().changePassword(
@@ -368,16 +368,16 @@ struct AccessKeyTests {
     )
     func replayed() async throws {
         let ann = try await signUp()
-        let heard = Mutex<JSONObject?>(nil)
+        let incoming = Mutex<JSONObject?>(nil)
         let listening = BadLine(try calls) { _, request in
             guard request.path == "login" else { return .none }
             return .says { answer in
-                heard.withLock { $0 = answer }
+                incoming.withLock { $0 = answer }
                 return answer
             }
         }
         _ = try await accounts(listening).signIn(name: "ann", password: KeyBench.secret("one"))
-        let old = try #require(heard.withLock { $0 })
+        let old = try #require(incoming.withLock { $0 })
         let changed = try await change(ann, to: .random())
         let replaying = BadLine(try calls) { _, request in
             guard ["login", "bundle", "recover"].contains(request.path) else { return .none }

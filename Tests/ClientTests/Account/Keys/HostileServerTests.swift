@@ -73,8 +73,8 @@ struct HostileServerTests {
             let error: AccountError? = await KeyBench.failure {
                 _ = try await accounts.signIn(name: "ann", password: KeyBench.secret("x"))
             }
-            guard case .server(let told)? = error else { throw ClientError(.refused, "\(error as Any)") }
-            #expect(told.code == .protocolViolation)
+            guard case .server(let reported)? = error else { throw ClientError(.refused, "\(error as Any)") }
+            #expect(reported.code == .protocolViolation)
         }
     }
 
@@ -111,15 +111,15 @@ struct HostileServerTests {
     func swapped() async throws {
         let ann = try await accounts().signUp(name: "ann", password: KeyBench.secret("same"))
         _ = try await accounts().signUp(name: "eve", password: KeyBench.secret("same"))
-        let heard = Mutex<[JSONObject]>([])
+        let received = Mutex<[JSONObject]>([])
         let listening = try lying("login") { answer in
-            heard.withLock { $0.append(answer) }
+            received.withLock { $0.append(answer) }
             return answer
         }
         for name in ["ann", "eve"] {
             _ = try await accounts(listening).signIn(name: name, password: KeyBench.secret("same"))
         }
-        let (own, foreign) = heard.withLock { ($0[0], $0[1]) }
+        let (own, foreign) = received.withLock { ($0[0], $0[1]) }
         func member(_ name: String, _ object: JSONObject) -> JSONObject { [name: object[name] ?? .null] }
         let lies: [(JSONObject, AccountError)] = [
             (member("bundle", foreign), .doesNotOpen), (member("access", foreign), .doesNotOpen),
@@ -149,13 +149,13 @@ struct HostileServerTests {
     @Test("a device that saw a newer bundle detects an older one, also under the newer one's version")
     func rolledBack() async throws {
         let ann = try await accounts().signUp(name: "ann", password: KeyBench.secret("one"))
-        let heard = Mutex<JSONObject?>(nil)
+        let received = Mutex<JSONObject?>(nil)
         let listening = try lying("bundle") { answer in
-            heard.withLock { $0 = $0 ?? answer }
+            received.withLock { $0 = $0 ?? answer }
             return answer
         }
         _ = try await accounts(listening).refresh(ann.account, accessToken: ann.accessToken)
-        let old: JSONObject = try #require(heard.withLock { $0 })
+        let old: JSONObject = try #require(received.withLock { $0 })
         let newer = try await accounts().update(ann.account, accessToken: ann.accessToken) {
             $0.buckets["notes"] = .init(mode: "sealed", epoch: 1)
         }

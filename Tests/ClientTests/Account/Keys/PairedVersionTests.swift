@@ -23,13 +23,13 @@ struct PairedVersionTests {
 
     /// The bundle that the server keeps now, as it shows it.
     private func shown(_ account: OpenAccount, _ token: String, app: String = "notes") async throws -> JSONObject {
-        let heard = Mutex<JSONObject?>(nil)
+        let incoming = Mutex<JSONObject?>(nil)
         let listening = try accounts("d/1", app: app) { answer in
-            heard.withLock { $0 = answer }
+            incoming.withLock { $0 = answer }
             return answer
         }
         _ = try await listening.refresh(account, accessToken: token)
-        return try #require(heard.withLock { $0 })
+        return try #require(incoming.withLock { $0 })
     }
 
     /// Writes the bundle once more.
@@ -73,7 +73,7 @@ struct PairedVersionTests {
     func newer() async throws {
         let ann = try await accounts("d/1").signUp(name: "ann", password: KeyBench.secret("one"))
         let second = try await written(ann.account, ann.accessToken)
-        let told = try await shown(second, ann.accessToken)
+        let reported = try await shown(second, ann.accessToken)
         // The old device does not know the second version, nor a third that is written after its answer.
         let received = try await given(ann.account, ann.accessToken)
         #expect(received.version == 1)
@@ -81,7 +81,7 @@ struct PairedVersionTests {
         let there = try await accounts("d/2").open(received)
         #expect(there.account.version == 3 && there.account.bundle == third.bundle)
         let error = await KeyBench.failure {
-            _ = try await self.accounts("d/2") { _ in told }.refresh(there.account, accessToken: there.accessToken)
+            _ = try await self.accounts("d/2") { _ in reported }.refresh(there.account, accessToken: there.accessToken)
         }
         #expect(error == .rolledBack(seen: 3, shown: 2))
     }

@@ -64,8 +64,8 @@ struct PartnerAccessKeyTests {
         let made = try await make(.passphrase(KeyBench.secret("content")))
         let known = try DeviceKeys(made)
         let changed = try await change(made, "content")
-        let told = await KeyBench.failure { _ = try await self.open(.none, known: known) }
-        #expect(told == .keyChanged)
+        let reported = await KeyBench.failure { _ = try await self.open(.none, known: known) }
+        #expect(reported == .keyChanged)
         let oldWords = await KeyBench.failure {
             _ = try await self.open(.accessKey(made.accessKey), known: known)
         }

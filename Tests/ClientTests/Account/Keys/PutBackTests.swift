@@ -469,12 +469,12 @@ struct PutBackTests {
         let lacking = try await accounts(app: "app").putBack(newest, accessToken: token)
         #expect(lacking.account.version == 4 && buckets(lacking.account) == ["diary", "letters"])
         for opener: KeyOpener in [.none, .passphrase(KeyBench.secret("content"))] {
-            let told = await KeyBench.failure {
+            let reported = await KeyBench.failure {
                 _ = try await self.accounts(app: "app").openKeys(
                     ofPartnerUser: user.entity, accessToken: token, opener, known: try DeviceKeys(back.account),
                     makes: false)
             }
-            #expect(told == .rolledBack(seen: 4, shown: 4))
+            #expect(reported == .rolledBack(seen: 4, shown: 4))
         }
     }
 }

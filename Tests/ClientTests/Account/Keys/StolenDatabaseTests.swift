@@ -39,11 +39,11 @@ struct StolenDatabaseTests {
 
     @Test("the database holds no password, key or word through an account's life; a guess costs a scrypt of 2^17")
     func canaries() async throws {
-        let heard = Mutex<[(String, SecureBytes)]>([])
+        let received = Mutex<[(String, SecureBytes)]>([])
         let calls = try ServerCalls(
             address: bench.address, app: "notes", apiKey: bench.accountKey, deviceId: "device-1", options: .init())
         let line = BadLine(calls) { _, request in
-            if let body = request.body { heard.withLock { $0.append((request.path, body)) } }
+            if let body = request.body { received.withLock { $0.append((request.path, body)) } }
             return .none
         }
         let accounts = Accounts(app: "notes", device: "device-1", api: try line.api())
@@ -70,7 +70,7 @@ struct StolenDatabaseTests {
         ]
         secrets += keys.map { name, secret in (name, secret.withUnsafeBytes { Array($0) }) }
         // The proofs sent to log in are kept as an HMAC under a key outside of the database.
-        for (path, body) in heard.withLock({ $0 }) {
+        for (path, body) in received.withLock({ $0 }) {
             let object = try #require(
                 try JSONValue(parsing: body.withUnsafeBytes { Array($0) }).objectValue)
             for name in ["a", "a_old", "r", "recover"] {

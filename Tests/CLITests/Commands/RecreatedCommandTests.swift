@@ -6,7 +6,7 @@ import ThicketProcesses
 /// Accounts and apps that are created again under an old name, and sealed folders that find an older server: what a
 /// device has is not deleted, and what was confirmed is not lost (docs/decisions/0083).
 @Suite("thicket: created again under an old name", .blocking)
-struct MadeAnewCommandTests {
+struct RecreatedCommandTests {
     private static let password = ["THICKET_PASSWORD": "correct barley"]
     private static let names = ["a", "b", "c"]
     private let bench: CommandBench
@@ -42,7 +42,7 @@ struct MadeAnewCommandTests {
     func mirrored(isApp: Bool, isSent: Bool) throws {
         try signUp("data", isSent: isSent)
         #expect(try mirror().code == 0)
-        try makeAnew(isApp, isSent: isSent)
+        try recreate(isApp, isSent: isSent)
         let outcome = try mirror()
         #expect(outcome.code == 0, "\(outcome)")
         for name in Self.names { #expect(outcome.output.contains("sent \(name).md again"), "\(outcome)") }
@@ -55,7 +55,7 @@ struct MadeAnewCommandTests {
     func sealed(isApp: Bool) throws {
         try signUp("data", isSent: false)
         #expect(try mirror(["--sealed"]).code == 0)
-        try makeAnew(isApp, isSent: false)
+        try recreate(isApp, isSent: false)
         let outcome = try mirror(["--sealed"])
         expectFiles(outcome)
         #expect(outcome.code == 1 && outcome.errors.contains("sealed for the keys of another account"), "\(outcome)")
@@ -73,8 +73,8 @@ struct MadeAnewCommandTests {
     func profile(isApp: Bool, isSealed: Bool) throws {
         try signUp("data", isSent: false)
         try bench.good(["put", "n", "k", #"{"text":"all that is left"}"#] + (isSealed ? ["--sealed"] : []))
-        let told = try makeAnew(isApp, isSent: false)
-        #expect(told.errors.contains("is kept as the profile 'default.old-1'"), "\(told)")
+        let reported = try recreate(isApp, isSent: false)
+        #expect(reported.errors.contains("is kept as the profile 'default.old-1'"), "\(reported)")
         #expect(try bench.run(["get", "n", "k"]).code != 0)
         let kept = ["--offline", "--profile", "default.old-1"]
         #expect(try bench.good(["get", "n", "k", "--path", "text"] + kept) == "all that is left\n")
@@ -87,7 +87,7 @@ struct MadeAnewCommandTests {
 
     /// Returns the outcome of the sign-up.
     @discardableResult
-    private func makeAnew(_ isApp: Bool, isSent: Bool) throws -> ChildProcess.Outcome {
+    private func recreate(_ isApp: Bool, isSent: Bool) throws -> ChildProcess.Outcome {
         if isApp {
             try bench.stopServer()
             _ = try bench.startServer(on: "other", user: "someone")

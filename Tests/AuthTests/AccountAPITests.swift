@@ -8,12 +8,12 @@ import ThicketTestServer
 
 /// What holds at every entry point of a server, whichever part answers behind it.
 @Suite("Entry points of a server")
-struct DoorTests {
+struct AccountAPITests {
     @Test(
         "T16: after 120 bad tokens a minute of a partner's app the data API answers 429 with Retry-After, streams 500"
     )
     func badTokens() throws {
-        let house = try DoorHouse()
+        let house = try AccountAPIFixture()
         let good = ["x-simperium-token": house.login(), "x-rezolve-device-id": "d"]
         let bad = [
             "x-simperium-token": house.login(key: String(repeating: "x", count: 88)), "x-rezolve-device-id": "d",
@@ -23,8 +23,8 @@ struct DoorTests {
         for _ in 0..<120 { #expect(try peer.ask("GET", "/1/app/user", bad).status == 401) }
         for fields in [bad, good] {
             let answer = try peer.ask("GET", "/1/app/user", fields)
-            #expect(answer.status == 429 && DoorHouse.member("code", of: answer) == "too_many_attempts")
-            #expect(DoorHouse.member("hint", of: answer) != nil)
+            #expect(answer.status == 429 && AccountAPIFixture.member("code", of: answer) == "too_many_attempts")
+            #expect(AccountAPIFixture.member("hint", of: answer) != nil)
             let seconds = answer.fields["retry-after"].flatMap { Int($0) }
             #expect((1...120).contains(seconds ?? 0), "\(answer.fields)")
         }
@@ -41,7 +41,7 @@ struct DoorTests {
 
     @Test("T16: bad tokens count together, whichever of the two threads checks them")
     func oneCount() throws {
-        let house = try DoorHouse()
+        let house = try AccountAPIFixture()
         let bad = house.partnerFields(house.login(key: String(repeating: "x", count: 88)))
         let peer = try house.peer()
         for _ in 0..<60 {
@@ -54,7 +54,7 @@ struct DoorTests {
 
     @Test("T16: failed logins of an address count together, those of partners' users and of accounts")
     func oneAddress() throws {
-        let house = try DoorHouse { $0.failedLoginsPerMinute = 6 }
+        let house = try AccountAPIFixture { $0.failedLoginsPerMinute = 6 }
         let peer = try house.peer()
         func account(_ name: String) throws -> HTTPPeer.Answer {
             try peer.ask(
@@ -84,7 +84,7 @@ struct DoorTests {
 
     @Test("registrations of a partner count together, those with tokens and those with passwords")
     func registrations() throws {
-        let house = try DoorHouse { $0.registrationsPerMinute = 2 }
+        let house = try AccountAPIFixture { $0.registrationsPerMinute = 2 }
         let peer = try house.peer()
         func byToken(_ name: String) throws -> Int {
             let token = TokenMaker.registration(
@@ -121,7 +121,7 @@ struct DoorTests {
 
     @Test("a page of a listed origin may call every entry point and read each answer and refusal; another page may not")
     func pages() throws {
-        let house = try DoorHouse { $0.corsOrigins = "https://a.example" }
+        let house = try AccountAPIFixture { $0.corsOrigins = "https://a.example" }
         let peer = try house.peer()
         for (method, path, body, status) in Self.families {
             var fields = house.partnerFields(nil, ["origin": "https://a.example"])
@@ -139,7 +139,7 @@ struct DoorTests {
 
     @Test("a preflight lists each entry point's methods and fields for a listed origin, and none for another origin")
     func preflights() throws {
-        let house = try DoorHouse { $0.corsOrigins = "https://a.example, https://c.example" }
+        let house = try AccountAPIFixture { $0.corsOrigins = "https://a.example, https://c.example" }
         let peer = try house.peer()
         for (method, path, _, status) in Self.families where status < 404 {
             let ask = ["access-control-request-method": method]
@@ -163,7 +163,7 @@ struct DoorTests {
 
     @Test("refusals under auth/ have code, message and hint; those of the older requests are short texts")
     func refusals() throws {
-        let house = try DoorHouse()
+        let house = try AccountAPIFixture()
         let peer = try house.peer()
         let key = ["x-simperium-api-key": house.apiKey]
         for (fields, path, body, status, code) in [
@@ -176,10 +176,10 @@ struct DoorTests {
         ] {
             let answer = try peer.ask(
                 path == "bundle" ? "PUT" : "POST", "/1/notes/auth/\(path)", fields, body: body)
-            #expect(answer.status == status && DoorHouse.member("code", of: answer) == code, "\(answer.body)")
-            let hint = DoorHouse.member("hint", of: answer) ?? ""
+            #expect(answer.status == status && AccountAPIFixture.member("code", of: answer) == code, "\(answer.body)")
+            let hint = AccountAPIFixture.member("hint", of: answer) ?? ""
             #expect(!hint.isEmpty && !hint.contains("://"), "\(answer.body)")
-            #expect(DoorHouse.member("message", of: answer)?.isEmpty == false)
+            #expect(AccountAPIFixture.member("message", of: answer)?.isEmpty == false)
         }
         let text = try peer.ask("POST", "/1/notes/authorize/", [:], body: #"{"username":"a"}"#)
         #expect(text.status == 401 && text.body == "invalid API key")
@@ -188,13 +188,13 @@ struct DoorTests {
 
     @Test("once a deletion is answered, an administrator reads and writes nothing of the account")
     func ended() throws {
-        let house = try DoorHouse()
+        let house = try AccountAPIFixture()
         let peer = try house.peer()
         let made = try peer.ask(
             "POST", "/1/notes/create/", ["x-simperium-api-key": house.apiKey],
             body: #"{"username":"ann","password":"open sesame"}"#)
-        let user = try #require(DoorHouse.member("userid", of: made))
-        let token = try #require(DoorHouse.member("access_token", of: made))
+        let user = try #require(AccountAPIFixture.member("userid", of: made))
+        let token = try #require(AccountAPIFixture.member("access_token", of: made))
         for number in 0..<200 {
             let answer = try peer.ask(
                 "POST", "/1/notes/diary/i/k\(number)", ["x-simperium-token": token], body: #"{"n":\#(number)}"#)

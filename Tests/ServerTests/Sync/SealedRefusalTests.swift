@@ -7,7 +7,7 @@ import ThicketTestSupport
 
 /// Clear text at every entry point of a sealed bucket.
 @Suite("Sealed buckets refuse clear text")
-struct SealedDoorTests {
+struct SealedRefusalTests {
     private static let id: String = SealedText.changeID(0xF00)
     private static let operation: String = SealedText.operation(id)
     private static let snapshot: String = SealedText.snapshot()

@@ -5,7 +5,7 @@ import ThicketTestSupport
 
 /// A refusal comes after the changes of its group, so its reason may no longer hold (docs/decisions/0005).
 @Suite("Refusals that arrive after a newer change", .nonceWatch)
-struct MadeAnewTests {
+struct RecreatedTests {
     private let gone = #"0:c:[{"clientid":"x","cv":"cv2","id":"a","o":"-","ev":2,"ccids":["q"]}]"#
 
     /// Another client recreates `a` with one key.
@@ -46,9 +46,9 @@ struct MadeAnewTests {
             isRefusedFirst ? (refusal(404, id), creation("m", "5")) : (creation("m", "5"), refusal(404, id))
         #expect(talk.hear(gone, first).isEmpty)
         #expect(try talk.local("a") == nil)
-        let told = talk.actions([second])
-        #expect(talk.sent(told).isEmpty)
-        #expect(told.contains { if case .event(_, .changed(let change)) = $0 { change.key == "a" } else { false } })
+        let reported = talk.actions([second])
+        #expect(talk.sent(reported).isEmpty)
+        #expect(reported.contains { if case .event(_, .changed(let change)) = $0 { change.key == "a" } else { false } })
         #expect(try talk.local("a") == #"{"m":5}"#)
         #expect(try talk.ghost("a") == (3, #"{"m":5}"#))
         #expect(try talk.machine.keys(talk.notes, after: nil, limit: 9).map(\.text) == ["a"])

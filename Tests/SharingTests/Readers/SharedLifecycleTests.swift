@@ -9,7 +9,7 @@ import ThicketSealed
 
 /// Several accounts, and several devices of one account, create, delete and recreate an object of a shared bucket.
 @Suite("Creation and deletion of shared objects", .nonceWatch)
-struct SharedLifeTests {
+struct SharedLifecycleTests {
     private static let name = "note"
 
     /// One device, and the sealer that fits its knowledge.
@@ -20,8 +20,8 @@ struct SharedLifeTests {
         init(_ circle: Circle, _ user: String, device: UInt8 = 1) throws {
             sealer = try circle.sealer(
                 of: user, device: .init(repeating: device, count: 8),
-                key: circle.secrets.keys().serverKey(of: SharedLifeTests.name))
-            object = try .absent(SharedLifeTests.name, with: sealer)
+                key: circle.secrets.keys().serverKey(of: SharedLifecycleTests.name))
+            object = try .absent(SharedLifecycleTests.name, with: sealer)
         }
 
         /// Creates the object and returns what the device sends to the server for it.
@@ -75,7 +75,7 @@ struct SharedLifeTests {
     }
 
     @Test("writers create an object, edit it, delete it and recreate it without an alarm")
-    func life() throws {
+    func run() throws {
         let circle = try Circle(["ben": .writes])
         var (ann, ben): (Desk, Desk) = (try .init(circle, "ann"), try .init(circle, "ben"))
         var snapshot = try ann.create(["t": "hello"])
@@ -90,9 +90,9 @@ struct SharedLifeTests {
         try ann.object.delete(with: ann.sealer)
         #expect(ann.content == nil)
         let tombstone = try ann.seal()
-        let told = try ben.receive(tombstone)
+        let reported = try ben.receive(tombstone)
         #expect(
-            told.contains {
+            reported.contains {
                 if case .written(let author, .operation, 2) = $0 { author.reader.user == "ann" } else { false }
             })
         _ = try ann.receive(tombstone)
@@ -216,14 +216,14 @@ struct SharedLifeTests {
             try one.object.delete(with: one.sealer)
             try two.set("n", 1)
             let (tombstone, edit) = (try one.seal(), try two.seal())
-            var told = [SharedEvent]()
+            var reported = [SharedEvent]()
             for sealed in isEditFirst ? [edit, tombstone] : [tombstone, edit] {
-                told += try one.receive(sealed)
+                reported += try one.receive(sealed)
                 _ = try two.receive(sealed)
             }
             #expect(one.object.object.log == two.object.object.log && one.content == two.content)
             #expect(one.content == (isEditFirst ? nil : ["t": "hello", "n": 1]))
-            #expect(!Self.conflicts(told).isEmpty, "an edit or a deletion gave way")
+            #expect(!Self.conflicts(reported).isEmpty, "an edit or a deletion gave way")
             #expect(one.object.serverRemoved().isEmpty == isEditFirst, "removed without a valid tombstone: an alarm")
         }
     }
@@ -257,9 +257,9 @@ struct SharedLifeTests {
         // The object that the server still has is removed first.
         #expect(!ann.mayBeMade)
         #expect(ann.object.serverRemoved() == [])
-        let anew = try ann.send()
+        let remade = try ann.send()
         #expect(ann.content == ["t": "hello", "n": 1] && ann.problem == nil)
-        let events: [SharedEvent] = try ben.object.adopt(Self.entity(anew), with: ben.sealer)
+        let events: [SharedEvent] = try ben.object.adopt(Self.entity(remade), with: ben.sealer)
         #expect(events.contains(.object(.recreated)) && ben.content == ann.content && ben.problem == nil)
         #expect(throws: SealedEditError.readOnly) { try ann.object.keepMine(with: ann.sealer) }
     }

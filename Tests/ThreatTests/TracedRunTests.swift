@@ -9,7 +9,7 @@ import ThicketThreats
 @Suite(
     "Bytes that the program hands to the kernel", .blocking, .serialized, .timeLimit(.minutes(15)),
     .enabled(if: TracedProgram.isThere, "Debian's strace is not here: ./dev setup --tests installs it"))
-struct TracedLifeTests {
+struct TracedRunTests {
     @Test(
         "T2: no byte or name that thicket writes to files, kept or removed, has a text, password, word, token or key"
     )
@@ -60,11 +60,11 @@ struct TracedLifeTests {
         let house = try ThreatHouse("traced-notes")
         let proxy = try RecordingProxy(to: house.port)
         defer { proxy.stop() }
-        let life = try NotesLife(house, port: proxy.port)
-        let home = TracedHome(life.variables)
+        let notesRun = try NotesRun(house, port: proxy.port)
+        let home = TracedHome(notesRun.variables)
         let (name, password) = (home.text("user name"), home.text("password"))
-        try life.stretched(name, password)
-        for (what, text) in life.texts { home.record(what, text) }
+        try notesRun.stretched(name, password)
+        for (what, text) in notesRun.texts { home.record(what, text) }
         let user = ["THICKET_USER": name, "THICKET_PASSWORD": password]
         let (title, info, new) = (
             home.text("title"), home.text("info"), home.text("new info")
@@ -99,7 +99,7 @@ struct TracedLifeTests {
             #expect(found.isEmpty, "\(found)")
         }
         let sent: [UInt8] = Array(home.handedOver(sockets: true).map(\.bytes).joined())
-        for (name, text) in life.sent {
+        for (name, text) in notesRun.sent {
             #expect(!CanarySearch([Canary(name, text)]).found(in: sent).isEmpty, "\(name) was not recorded")
         }
     }

@@ -9,7 +9,7 @@ import ThicketThreats
 /// A whole life of an account with keys and a sealed bucket, by the client library: signed up, written, changed,
 /// removed, on a second device by pairing, another password, another access key, recovered by words, logged out,
 /// deleted. Secrets are recorded.
-final class SealedLife {
+final class SealedRun {
     static let patience = Duration.seconds(120)
 
     /// Secrets to search for in all spellings and as hashes.

@@ -9,7 +9,7 @@ import ThicketTestServer
 
 /// A whole server with a partner and accounts, on one file, with a clock that the test steps: the app `app` is the
 /// partner's, `notes` has accounts.
-final class DoorHouse {
+final class AccountAPIFixture {
     private let folder = "/tmp/thicket-doors-\(getpid())-\(RandomBytes.hex(6))"
     private let clock = Clock()
     let server: TestServer

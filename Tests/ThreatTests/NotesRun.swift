@@ -6,7 +6,7 @@ import ThicketThreats
 
 /// A whole life of an account of the old notes app: signed up, notes made, read, changed, removed, logged out, logged
 /// in, deleted. Neither the user's name nor the password may be seen, only their stretched forms.
-final class NotesLife {
+final class NotesRun {
     static let app = "onions"
 
     private(set) var texts = [(name: String, secret: String)]()

@@ -9,10 +9,10 @@ import ThicketProtocol
 ///
 /// Only this end can check it. A change that is sent again while the first answer is in flight is answered twice, and
 /// the client correctly continues after the first answer.
-package struct Flights {
+package struct InFlightChanges {
     package init() {}
 
-    private var waiting = [ChannelNumber: [Slot: Flight]]()
+    private var waiting = [ChannelNumber: [Slot: InFlight]]()
     private var scans = [ChannelNumber: Scan]()
 
     private struct Slot: Hashable {
@@ -20,7 +20,7 @@ package struct Flights {
         let isCompaction: Bool
     }
 
-    private struct Flight: Equatable {
+    private struct InFlight: Equatable {
         let ccid: String
         /// It is a removal, or an operation of a sealed object: its author drops it if an index does not list the
         /// object. An edit of an open object keeps its ccid then (0005).
@@ -30,7 +30,7 @@ package struct Flights {
     /// An index scan of the client.
     private struct Scan {
         /// The changes that were in flight when the scan was requested.
-        let before: [Slot: Flight]
+        let before: [Slot: InFlight]
         var keys = Set<String>()
     }
 
@@ -44,9 +44,9 @@ package struct Flights {
         case .channel(let number, .change(let change))?:
             let slot = Slot(key: change.key, isCompaction: change.isCompaction)
             let isSealed = change.sv != nil && change.sealedOperation != nil
-            let flight = Flight(
+            let inFlightChange = InFlight(
                 ccid: change.ccid, endsWithObject: isSealed || change.operation == .remove)
-            let before = waiting[number, default: [:]].updateValue(flight, forKey: slot)
+            let before = waiting[number, default: [:]].updateValue(inFlightChange, forKey: slot)
             guard let before, before.ccid != change.ccid else { return nil }
             return "\(change.key) is in flight as \(before.ccid), and \(change.ccid) was sent"
         default: return nil
@@ -83,8 +83,8 @@ package struct Flights {
         for entry in page.entries { scan.keys.insert(entry.key.text) }
         scans[number] = page.mark == nil ? nil : scan
         guard page.mark == nil else { return }
-        for (slot, flight) in scan.before where flight.endsWithObject && !slot.isCompaction {
-            guard !scan.keys.contains(slot.key), waiting[number]?[slot] == flight else { continue }
+        for (slot, inFlightChange) in scan.before where inFlightChange.endsWithObject && !slot.isCompaction {
+            guard !scan.keys.contains(slot.key), waiting[number]?[slot] == inFlightChange else { continue }
             waiting[number]?[slot] = nil
         }
     }
