@@ -66,6 +66,6 @@ struct PartnerKeyTests {
         #expect(try ask("PUT", body).status == 400)
         #expect(try ask("PUT", keys(0, 1)).status == 400, "a key of zeros")
         #expect(try ask("PUT", keys(1, 1).replacing("=", with: "")).status == 400)
-        #expect(try ask("PUT", keys(1, 1).replacing("AQEB\"", with: "AQEB\"")).status == 200)
+        #expect(try ask("PUT", keys(1, 1)).status == 200)
     }
 }

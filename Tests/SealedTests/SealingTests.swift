@@ -260,9 +260,10 @@ struct ShapeTests {
     @Test("the tail refuses an operation beyond its limits with 413")
     func room() throws {
         try SealedShape.checkRoom(for: "abc", operations: 1_023, bytes: (1 << 20) - 3)
-        do { try SealedShape.checkRoom(for: "abc", operations: 1_024, bytes: 0) } catch {
-            #expect(error.code == .tooLarge)
+        #expect(throws: SealedShapeError(.tailTooLong)) {
+            try SealedShape.checkRoom(for: "abc", operations: 1_024, bytes: 0)
         }
+        #expect(SealedShapeError(.tailTooLong).code == .tooLarge)
         #expect(throws: SealedShapeError(.tailTooLong)) {
             try SealedShape.checkRoom(for: "abc", operations: 0, bytes: (1 << 20) - 2)
         }

@@ -304,6 +304,20 @@ struct ReadTests {
             #expect(peer.take().isEmpty)
         }
     }
+
+    @Test("a page that several clients request has the same bytes for all, and never outlives a change")
+    func pagesAreKept() throws {
+        let harness = try HubHarness()
+        let writer: Peer = harness.client("w")
+        let text = String(repeating: "x", count: 400)
+        for number: Int in 1...60 { writer.send(edit("k\(number)", "x\(number)", to: text)) }
+        let first: [String] = harness.client("r1").ask("0:i:1:::100")
+        #expect(first == harness.client("r2").ask("0:i:1:::100"))
+        #expect(first != harness.client("r3").ask("0:i:1:::50"), "another limit is another page")
+        writer.send(edit("k1", "y1", sv: 1, to: "new"))
+        let later: [String] = harness.client("r4").ask("0:i:1:::100")
+        #expect(later != first && later[0].contains("new"))
+    }
 }
 
 extension String {
@@ -320,18 +334,4 @@ extension String {
     }
 
     private func allRanges(of part: String) -> [Range<String.Index>] { ranges(of: part) }
-
-    @Test("a page that many clients ask for is made once, has the same bytes for all, and never outlives a change")
-    func pagesAreKept() throws {
-        let harness = try HubHarness()
-        let writer: Peer = harness.client("w")
-        let text = String(repeating: "x", count: 400)
-        for number: Int in 1...60 { writer.send(edit("k\(number)", "x\(number)", to: text)) }
-        let first: [String] = harness.client("r1").ask("0:i:1:::100")
-        #expect(first == harness.client("r2").ask("0:i:1:::100"))
-        #expect(first != harness.client("r3").ask("0:i:1:::50"), "another limit is another page")
-        writer.send(edit("k1", "y1", sv: 1, to: "new"))
-        let later: [String] = harness.client("r4").ask("0:i:1:::100")
-        #expect(later != first && later[0].contains("new"))
-    }
 }
