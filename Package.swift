@@ -61,6 +61,8 @@ let libraries: [Target] = [
     // Several accounts: ownership of keys, permission to read, authorship. Pure.
     library(
         "ThicketSharing", "Sources/Sharing", ["ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
+    // The tree of encrypted nodes, what a server can check of a record without keys. Pure.
+    library("ThicketTreeShape", "Sources/TreeShape", ["ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
     // Fairness between tenants, throttling, cost metering, preemption.
     library(
         "ThicketScheduling", "Sources/Scheduling", ["ThicketPlatform", "CThicketCores"], settings: singleThreaded),

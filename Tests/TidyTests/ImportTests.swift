@@ -15,6 +15,7 @@ struct ImportTests {
         ("Sources/SealedShape", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/Sealed", ["ThicketSealedShape", "ThicketProtocol", "ThicketCrypto"]),
         ("Sources/Sharing", ["ThicketSealed", "ThicketProtocol", "ThicketCrypto"]),
+        ("Sources/TreeShape", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/SQLite", ["CSQLite", "Glibc", "Darwin"]),
         ("Sources/CommandLine", ["Glibc", "Darwin"]),
         ("Sources/Release", ["ThicketProtocol", "ThicketCrypto"]),

@@ -1,0 +1,138 @@
+import ThicketCrypto
+import ThicketPlatform
+public import ThicketProtocol
+
+/// A node as the server holds it (treesystem 4.3; decision 0092): the tree's shape in clear, all else sealed.
+///
+/// A record is written in one way: members in the order of `RecordKey`, wraps in the order of the bytes of `t`, numbers
+/// in plain digits, binary values as base64url without padding. The members of a record that is read may be in any
+/// order; `object` gives the written form.
+public struct NodeRecord: Sendable, Hashable {
+    /// The format that this version reads and writes.
+    public static let format: Int64 = 1
+
+    /// The place below which the node is.
+    public var parent: NodeParent
+    /// The tag of the name among its siblings.
+    public var tag: NodeTag
+    /// The epoch of the node's key.
+    public var epoch: UInt32
+    /// The node's key, wrapped for each reader; always in the order of the bytes of `RecordWrap.kind`.
+    public var wraps: [RecordWrap] { didSet { wraps = wraps.inOrder } }
+    /// The commitment to the node's key, 32 bytes.
+    public var commitment: [UInt8]
+    /// The sealed metadata: suite ‖ nonce ‖ ciphertext ‖ tag.
+    public var metadata: [UInt8]
+    /// The content; nil for a node without content.
+    public var data: NodeData?
+    /// Milliseconds since 1970 at which the server removes the node; nil: never.
+    public var burnTime: Int64?
+    /// The version that the record replaces; 0 for a new node.
+    public var base: Version
+    /// The author's signature; nil in a private audience.
+    public var signature: RecordSignature?
+    /// What the server has added.
+    public var stamps = RecordStamps()
+
+    /// A record without signature and stamps, which is not checked.
+    public init(
+        parent: NodeParent, tag: NodeTag, epoch: UInt32, wraps: [RecordWrap], commitment: [UInt8],
+        metadata: [UInt8] = [], data: NodeData? = nil, burnTime: Int64? = nil, base: Version
+    ) {
+        (self.parent, self.tag, self.epoch, self.wraps) = (parent, tag, epoch, wraps.inOrder)
+        (self.commitment, self.metadata, self.data) = (commitment, metadata, data)
+        (self.burnTime, self.base) = (burnTime, base)
+    }
+
+    /// Who wrote the JSON that is read.
+    public enum Origin: Sendable {
+        /// A device: the record must not have stamps.
+        case device
+        /// A server: the record may have stamps.
+        case server
+    }
+
+    /// Reads a record.
+    ///
+    /// - Throws: `RecordFault` for every deviation. Nothing is opened, and no signature is verified.
+    public init(_ object: JSONObject, from origin: Origin) throws(RecordFault) {
+        guard object.serializedSize <= TreeLimits.recordBytesMax + TreeLimits.stampBytesMax else { throw .tooLarge }
+        try Self.checkMembers(object, origin)
+        guard try RecordValue.number(object, .format, 0...Int64.max) == Self.format else { throw .otherFormat }
+        guard let parent = NodeParent(text: try RecordValue.text(object, .parent)) else { throw .badParent }
+        guard let tag = NodeTag(text: try RecordValue.text(object, .tag)) else { throw .badTag }
+        self.init(
+            parent: parent, tag: tag,
+            epoch: UInt32(try RecordValue.number(object, .epoch, 0...Int64(UInt32.max))),
+            wraps: try [RecordWrap](RecordValue.member(object, .wraps)),
+            commitment: try RecordValue.octets(object, .commitment),
+            metadata: try RecordValue.octets(object, .metadata), data: try object["d"].map(NodeData.init),
+            burnTime: try RecordValue.number(ifPresent: object, .burnTime, 1...TreeLimits.timeMax),
+            base: try RecordValue.number(object, .base, 0...TreeLimits.versionMax))
+        signature = try RecordSignature.read(object)
+        stamps = try RecordStamps(object)
+        try checkLengths()
+    }
+
+    /// Reads the JSON text of a record. Its size is checked before it is parsed.
+    ///
+    /// - Throws: `RecordFault` for every deviation.
+    public init(parsing text: [UInt8], from origin: Origin) throws(RecordFault) {
+        guard text.count <= TreeLimits.recordBytesMax + TreeLimits.stampBytesMax else { throw .tooLarge }
+        guard case .object(let object)? = try? JSONValue(parsing: text, maxDepth: TreeLimits.jsonDepthMax) else {
+            throw .notJSON
+        }
+        try self.init(object, from: origin)
+    }
+
+    private static func checkMembers(_ object: JSONObject, _ origin: Origin) throws(RecordFault) {
+        for name in object.keys {
+            guard let key = RecordKey(rawValue: name) else { throw .unknownMember }
+            if key == .shareList { throw .shareList }
+            if origin == .device, RecordKey.stamps.contains(key) { throw .stamped }
+        }
+    }
+
+    private func checkLengths() throws(RecordFault) {
+        guard commitment.count == NodeKey.bytesCount else { throw .badBytes(.commitment) }
+        guard metadata.first.flatMap(AEADSuite.init(rawValue:)) != nil else { throw .unknownSuite }
+        let clear = metadata.count - SealedMessage.extraBytes
+        guard (TreeLimits.metadataStep...TreeLimits.metadataBytesMax).contains(clear),
+            clear % TreeLimits.metadataStep == 0
+        else { throw .badMetadata }
+        var bare = self
+        bare.stamps = RecordStamps()
+        guard bare.object.serializedSize <= TreeLimits.recordBytesMax else { throw .tooLarge }
+    }
+
+    /// The record as JSON, in its written form.
+    public var object: JSONObject {
+        var object = JSONObject(reserving: RecordKey.allCases.count)
+        for key in RecordKey.allCases {
+            if let value = json(key) { object.append(key: key.rawValue, value: value) }
+        }
+        return object
+    }
+
+    private func json(_ key: RecordKey) -> JSONValue? {
+        switch key {
+        case .format: .number(JSONNumber(Self.format))
+        case .parent: .string(parent.text)
+        case .tag: .string(tag.text)
+        case .epoch: .number(JSONNumber(Int64(epoch)))
+        case .wraps: .array(wraps.map(\.json))
+        case .commitment: .string(Base64.encodeURL(commitment))
+        case .metadata: .string(Base64.encodeURL(metadata))
+        case .data: data?.json
+        case .shareList: nil
+        case .burnTime: burnTime.map { .number(JSONNumber($0)) }
+        case .base: .number(JSONNumber(base))
+        case .author: (signature?.author.text).map { .string($0) }
+        case .signingKey: (signature?.keyID).map { .string($0) }
+        case .signature: (signature?.octets).map { .string(Base64.encodeURL($0)) }
+        case .changed: stamps.changed.map { .number(JSONNumber($0)) }
+        case .created: stamps.created.map { .number(JSONNumber($0)) }
+        case .sender: (stamps.sender?.text).map { .string($0) }
+        }
+    }
+}

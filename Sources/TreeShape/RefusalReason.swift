@@ -1,0 +1,34 @@
+public import ThicketProtocol
+
+/// Why a server refuses a write to the tree, as the word beside the code of the answer (treesystem 4.2, rule 5). These
+/// are the words for what can be checked without permissions and blobs.
+public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
+    /// The record does not have the form of a record.
+    case badRecord = "bad-record"
+    /// A sibling has the same name.
+    case nameTaken = "name-taken"
+    /// The parent does not exist.
+    case parentMissing = "parent-missing"
+    /// The parent is the node itself, or below it.
+    case cycle
+    /// The node, or one below it, would be too deep.
+    case depth
+    /// A trunk cannot be written or removed.
+    case trunk
+    /// The node does not exist.
+    case nodeMissing = "node-missing"
+    /// The record replaces another version than the current one.
+    case stale
+    /// The record has too many bytes.
+    case record
+
+    /// The code of the answer.
+    public var code: ErrorCode {
+        switch self {
+        case .badRecord, .nameTaken, .parentMissing, .cycle, .depth, .trunk: .invalidRequest
+        case .nodeMissing: .notFound
+        case .stale: .badVersion
+        case .record: .tooLarge
+        }
+    }
+}

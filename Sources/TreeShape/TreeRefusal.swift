@@ -1,0 +1,55 @@
+public import ThicketProtocol
+
+/// Why a record cannot be written into a tree, or a key does not name a node. Contains no user content.
+public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The key is the name of a trunk, which cannot be written, moved, renamed or removed.
+    case trunkIsFixed
+    /// The key is not the id of a node.
+    case badKey
+    /// The record names another base version than its change.
+    case otherBase
+    /// The node has another version, which is given.
+    case stale(current: Version)
+    /// The record replaces a version of a node that does not exist.
+    case nodeMissing
+    /// The parent does not exist.
+    case parentMissing
+    /// The parent is the node itself or below it.
+    case cycle
+    /// The node, or one below it, would be deeper than `TreeLimits.depthMax`.
+    case tooDeep
+    /// The tag of a node in the inbox is not that of its id.
+    case inboxName
+    /// Another child of the parent has the tag.
+    case nameTaken(by: NodeID)
+
+    /// The word for the answer of a server.
+    public var reason: RefusalReason {
+        switch self {
+        case .trunkIsFixed: .trunk
+        case .badKey, .otherBase, .inboxName: .badRecord
+        case .stale: .stale
+        case .nodeMissing: .nodeMissing
+        case .parentMissing: .parentMissing
+        case .cycle: .cycle
+        case .tooDeep: .depth
+        case .nameTaken: .nameTaken
+        }
+    }
+
+    /// A sentence without content of the record.
+    public var description: String {
+        switch self {
+        case .trunkIsFixed: "a trunk cannot be written or removed"
+        case .badKey: "the key of a node is the base32 of 16 bytes"
+        case .otherBase: "the record replaces another version than its change"
+        case .stale(let current): "the record replaces an older version; the current one is \(current)"
+        case .nodeMissing: "the node does not exist"
+        case .parentMissing: "the parent does not exist"
+        case .cycle: "a node cannot be moved to itself or below itself"
+        case .tooDeep: "the tree has at most \(TreeLimits.depthMax) levels"
+        case .inboxName: "a node in the inbox has the tag of its id"
+        case .nameTaken: "another node has this name in the same place"
+        }
+    }
+}
