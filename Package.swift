@@ -63,6 +63,9 @@ let libraries: [Target] = [
         "ThicketSharing", "Sources/Sharing", ["ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
     // The tree of encrypted nodes, what a server can check of a record without keys. Pure.
     library("ThicketTreeShape", "Sources/TreeShape", ["ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
+    // What devices do with the tree: paths, names, keys, sealing of records. Pure.
+    library(
+        "ThicketTree", "Sources/Tree", ["ThicketTreeShape", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
     // Fairness between tenants, throttling, cost metering, preemption.
     library(
         "ThicketScheduling", "Sources/Scheduling", ["ThicketPlatform", "CThicketCores"], settings: singleThreaded),

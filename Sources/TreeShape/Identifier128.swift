@@ -1,7 +1,7 @@
 public import ThicketCrypto
 
-/// An id of 128 random bits. Its text is lower-case base32 without padding: 26 letters, the unused two bits zero, so that
-/// each id has exactly one text.
+/// An id of 128 random bits. Its text is lower-case base32 without padding: 26 letters, the two unused bits zero, so
+/// that each id has exactly one text.
 public protocol Identifier128: Hashable, Comparable, Sendable, CustomStringConvertible {
     /// The bits, the first byte the highest.
     var value: UInt128 { get }

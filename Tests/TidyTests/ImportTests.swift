@@ -16,6 +16,7 @@ struct ImportTests {
         ("Sources/Sealed", ["ThicketSealedShape", "ThicketProtocol", "ThicketCrypto"]),
         ("Sources/Sharing", ["ThicketSealed", "ThicketProtocol", "ThicketCrypto"]),
         ("Sources/TreeShape", ["ThicketProtocol", "ThicketCrypto"]),
+        ("Sources/Tree", ["ThicketTreeShape", "ThicketProtocol", "ThicketCrypto"]),
         ("Sources/SQLite", ["CSQLite", "Glibc", "Darwin"]),
         ("Sources/CommandLine", ["Glibc", "Darwin"]),
         ("Sources/Release", ["ThicketProtocol", "ThicketCrypto"]),

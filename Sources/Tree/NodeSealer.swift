@@ -1,0 +1,190 @@
+import ThicketCrypto
+public import ThicketProtocol
+public import ThicketTreeShape
+
+/// The content of a record that is made.
+public enum DraftContent: Sendable {
+    /// No content.
+    case none
+    /// Content for the record itself: at most `TreeLimits.inlineBytesMax` sealed bytes. It gets a new id and key.
+    case inline(NodeContent, padding: ContentPadding = .standard)
+    /// Content that was sealed by a plan and uploaded.
+    case blob(ContentSpool, BlobID)
+}
+
+/// A new node, as an app describes it.
+public struct NodeDraft: Sendable {
+    /// The name below the parent.
+    public var name: NodeName
+    /// The content.
+    public var content: DraftContent
+    /// Milliseconds since 1970 at which the content was last changed; nil: not stated.
+    public var modified: Int64?
+    /// Pairs of the app, in any order.
+    public var appTags: [NodeMetadata.AppTag]
+    /// Milliseconds since 1970 at which the server removes the node; nil: never.
+    public var burnTime: Int64?
+
+    /// A node; only the name is required.
+    public init(
+        _ name: NodeName, content: DraftContent = .none, modified: Int64? = nil,
+        appTags: [NodeMetadata.AppTag] = [], burnTime: Int64? = nil
+    ) {
+        (self.name, self.content, self.modified) = (name, content, modified)
+        (self.appTags, self.burnTime) = (appTags, burnTime)
+    }
+}
+
+/// What changes in a node; nil stays as it is.
+public struct NodeEdit: Sendable {
+    /// When the server removes the node.
+    public enum Burn: Sendable, Hashable {
+        /// Never.
+        case never
+        /// At this time, milliseconds since 1970.
+        case at(Int64)
+    }
+
+    /// Another name.
+    public var name: NodeName?
+    /// Another content, or none.
+    public var content: DraftContent?
+    /// Another time of the last change.
+    public var modified: Int64?
+    /// Other pairs of the app.
+    public var appTags: [NodeMetadata.AppTag]?
+    /// Another burn time.
+    public var burn: Burn?
+
+    /// An edit; without arguments it changes nothing.
+    public init(
+        name: NodeName? = nil, content: DraftContent? = nil, modified: Int64? = nil,
+        appTags: [NodeMetadata.AppTag]? = nil, burn: Burn? = nil
+    ) {
+        (self.name, self.content, self.modified, self.appTags, self.burn) = (name, content, modified, appTags, burn)
+    }
+}
+
+/// Makes records of one tree.
+public struct NodeSealer: Sendable {
+    /// The tree.
+    public let tree: TreePlace
+    private let random: TreeRandom
+
+    /// - Parameters:
+    ///   - tree: the tree that the records are for.
+    ///   - random: makes keys, salts, ids and nonces.
+    public init(_ tree: TreePlace, random: TreeRandom = .system) { (self.tree, self.random) = (tree, random) }
+
+    /// The record of a new node, with a new key and a new child salt.
+    ///
+    /// - Parameters:
+    ///   - draft: the node.
+    ///   - id: its id.
+    ///   - parent: the keys of the parent.
+    /// - Throws: `SealFault`.
+    public func create(
+        _ draft: NodeDraft, _ id: NodeID, below parent: ParentKeys
+    ) throws(SealFault) -> NodeRecord {
+        guard let key = try? NodeKey(random.secret(NodeKey.bytesCount)) else {
+            preconditionFailure("32 random bytes are a node key")
+        }
+        guard let appTags = NodeMetadata.ordered(draft.appTags) else { throw .badAppTags }
+        let content = try sealed(draft.content)
+        let metadata = NodeMetadata(
+            name: draft.name, childSalt: random.secret(NodeMetadata.saltBytes), content: content?.access,
+            modified: draft.modified, appTags: appTags)
+        let record = NodeRecord(
+            parent: parent.parent, tag: parent.tag(of: draft.name, id), epoch: parent.epoch,
+            wraps: [parent.wrap(key, of: id, in: tree, random)], commitment: Self.commitment(key),
+            data: content?.data, burnTime: draft.burnTime, base: 0)
+        return try sealing(metadata, with: key, in: record, id)
+    }
+
+    /// The record that replaces one: an edit, a move, or both. The node keeps its key, its salt and its other wraps, so
+    /// that nothing below it changes; without another content, the content is untouched. A signature is dropped: it was
+    /// of the replaced record.
+    ///
+    /// - Parameters:
+    ///   - node: the node as it was opened.
+    ///   - edit: what changes.
+    ///   - parent: the keys of the parent that the node has or gets.
+    ///   - base: the version of the node's record that is replaced.
+    /// - Throws: `SealFault`.
+    public func edit(
+        _ node: OpenedNode, _ edit: NodeEdit = NodeEdit(), below parent: ParentKeys, replacing base: Version
+    ) throws(SealFault) -> NodeRecord {
+        precondition(node.tree == tree, "a node is edited in its own tree")
+        guard node.record.epoch == parent.epoch else { throw .otherEpoch }
+        var (metadata, record) = (node.metadata, node.record)
+        (record.signature, record.stamps) = (nil, RecordStamps())
+        (record.parent, record.base) = (parent.parent, base)
+        metadata.name = edit.name ?? metadata.name
+        metadata.modified = edit.modified ?? metadata.modified
+        record.tag = parent.tag(of: metadata.name, node.id)
+        if let tags = edit.appTags, !metadata.setAppTags(tags) { throw .badAppTags }
+        if let draft = edit.content {
+            let content = try sealed(draft)
+            (metadata.content, record.data) = (content?.access, content?.data)
+        }
+        switch edit.burn {
+        case .never: record.burnTime = nil
+        case .at(let time): record.burnTime = time
+        case nil: break
+        }
+        record.wraps =
+            record.wraps.filter { $0.reader != .parent } + [parent.wrap(node.key, of: node.id, in: tree, random)]
+        return try sealing(metadata, with: node.key, in: record, node.id)
+    }
+
+    /// The record that moves a node, and renames it if a name is given.
+    ///
+    /// - Throws: `SealFault`.
+    public func move(
+        _ node: OpenedNode, below parent: ParentKeys, named name: NodeName? = nil, replacing base: Version
+    ) throws(SealFault) -> NodeRecord {
+        try edit(node, NodeEdit(name: name), below: parent, replacing: base)
+    }
+
+    private static func commitment(_ key: NodeKey) -> [UInt8] {
+        guard let commitment = try? key.commitment() else { preconditionFailure("a node key has a commitment") }
+        return commitment
+    }
+
+    private func sealed(
+        _ content: DraftContent
+    ) throws(SealFault) -> (access: ContentAccess, data: NodeData)? {
+        switch content {
+        case .none: return nil
+        case .inline(let content, let padding):
+            guard let spool = try? ContentSpool(content, padding: padding, random: random), spool.isInline,
+                let sealed = try? spool.seal(content)
+            else { throw .contentTooLarge }
+            return (spool.access, .inline(spool.id, sealed: sealed))
+        case .blob(let spool, let blob):
+            guard !spool.isInline else { throw .contentTooSmall }
+            return (spool.access, .blob(spool.id, length: spool.map.layout.sealedLength, blob: blob))
+        }
+    }
+
+    /// Seals the metadata into a record whose other members are final.
+    private func sealing(
+        _ metadata: NodeMetadata, with key: NodeKey, in record: NodeRecord, _ id: NodeID
+    ) throws(SealFault) -> NodeRecord {
+        let times = 1...TreeLimits.timeMax
+        guard record.burnTime.map(times.contains) ?? true, (0...TreeLimits.versionMax).contains(record.base) else {
+            throw .outOfBounds
+        }
+        guard let padded = NodeMetadata.padding.pad(metadata.octets), padded.count <= TreeLimits.metadataBytesMax else {
+            throw .metadataTooLarge
+        }
+        var record = record
+        let data = CanonicalForm.sealing.bytes(of: record, id, in: tree)
+        guard let subkey = try? key.subkey(.meta),
+            let sealed = try? SealedMessage.seal(padded, key: subkey, data: data, nonce: random.nonce)
+        else { preconditionFailure("a subkey has the length of a key") }
+        record.metadata = sealed
+        guard record.object.serializedSize <= TreeLimits.recordBytesMax else { throw .recordTooLarge }
+        return record
+    }
+}

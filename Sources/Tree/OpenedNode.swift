@@ -1,0 +1,67 @@
+public import ThicketCrypto
+public import ThicketTreeShape
+
+/// A record that was opened and is genuine.
+public struct OpenedNode: Sendable {
+    /// The tree.
+    public let tree: TreePlace
+    /// The node.
+    public let id: NodeID
+    /// The record as it was opened.
+    public let record: NodeRecord
+    /// What only devices know.
+    public let metadata: NodeMetadata
+    /// The node's key.
+    let key: NodeKey
+
+    init(tree: TreePlace, id: NodeID, record: NodeRecord, metadata: NodeMetadata, key: NodeKey) {
+        (self.tree, self.id, self.record, self.metadata, self.key) = (tree, id, record, metadata, key)
+    }
+
+    /// The name below the parent: in the inbox the node's id, elsewhere the name in the metadata.
+    public var name: NodeName {
+        guard record.parent == .trunk(.inbox) else { return metadata.name }
+        guard let name = try? NodeName(id.text) else { preconditionFailure("an id is a name") }
+        return name
+    }
+
+    /// What makes, opens and names the nodes directly below.
+    public var childKeys: ParentKeys {
+        ParentKeys(.node(id), epoch: record.epoch, key: key, childSalt: metadata.childSalt)
+    }
+
+    /// Opens the content in the record.
+    ///
+    /// - Returns: nil for a node without content.
+    /// - Throws: `notInline` for content in a blob; `content` if it does not open or has another form than the metadata
+    ///   says.
+    public func inlineContent() throws(NodeFault) -> NodeContent? {
+        guard let data = record.data, let access = metadata.content else { return nil }
+        guard case .inline(let id, let sealed) = data else { throw .notInline }
+        guard let key = try? access.contentKey(id),
+            let stream = try? ContentOpener.open(sealed, key, length: data.plainLength)
+        else { throw .content(.damaged) }
+        do throws(ContentFault) {
+            return try NodeContent(stream: stream, sizes: access.sizes)
+        } catch { throw .content(error) }
+    }
+
+    /// Where the sections of the content are, and what opens them; for content in a blob.
+    ///
+    /// - Returns: nil for a node without content.
+    /// - Throws: `content(.damaged)` if the sections are longer than the content.
+    public func contentMap() throws(NodeFault) -> (key: ContentKey, map: SectionMap)? {
+        guard let data = record.data, let access = metadata.content else { return nil }
+        guard let key = try? access.contentKey(data.id) else { throw .content(.damaged) }
+        do throws(ContentFault) {
+            return (key, try SectionMap(access.sizes, plainLength: data.plainLength))
+        } catch { throw .content(error) }
+    }
+}
+
+extension OpenedNode: CustomStringConvertible, CustomReflectable {
+    /// The id alone: names and keys never reach a log.
+    public var description: String { id.text }
+    /// Empty, for the same reason.
+    public var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
+}
