@@ -203,6 +203,12 @@ let suites: [Target] = [
             "ThicketSharing", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketNonces",
             "ThicketTestSupport",
         ]),
+    tests(
+        "TreeTests",
+        [
+            "ThicketTree", "ThicketTreeShape", "ThicketProtocol", "ThicketCrypto", "ThicketNonces",
+            "ThicketTestSupport",
+        ]),
     tests("SQLiteTests", ["ThicketFaultDisk", "ThicketSQLite", "ThicketTestSupport"]),
     tests(
         "AuthTests",

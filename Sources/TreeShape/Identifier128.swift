@@ -46,7 +46,7 @@ extension Identifier128 {
     /// The text.
     public var description: String { text }
 
-    /// The order of the bytes, which is also the order of the texts.
+    /// The order of the bytes. Texts sort otherwise: base32's digits have higher values than its letters.
     public static func < (left: Self, right: Self) -> Bool { left.value < right.value }
 }
 
