@@ -19,7 +19,7 @@ public enum NodeData: Sendable, Hashable {
     /// Bytes of the plain stream, padding included.
     public var plainLength: UInt64 {
         switch self {
-        case .inline(_, let sealed): UInt64(sealed.count) - UInt64(AEADSuite.tagBytes)
+        case .inline(_, let sealed): UInt64(max(0, sealed.count - AEADSuite.tagBytes))
         case .blob(_, let length, _): Self.plainLength(sealed: length) ?? 0
         }
     }

@@ -118,4 +118,18 @@ struct ThreatTableTests {
         }
         #expect(count > 30)
     }
+
+    @Test("every test that docs/TREE.md quotes exists")
+    func tree() {
+        let names = Set(Self.tests.declared)
+        var count = 0
+        for line in Repository.lines("docs/TREE.md") where line.hasPrefix("|") {
+            let quoted = line.split(separator: "\"", omittingEmptySubsequences: false)
+            for place in quoted.indices where place % 2 == 1 {
+                #expect(names.contains(String(quoted[place])), "docs/TREE.md: there is no test '\(quoted[place])'")
+                count += 1
+            }
+        }
+        #expect(count > 20)
+    }
 }

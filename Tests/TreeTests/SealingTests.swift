@@ -8,7 +8,7 @@ import ThicketTestSupport
 @testable import ThicketTree
 @testable import ThicketTreeShape
 
-@Suite("Keys of a tree")
+@Suite("Keys of a tree", .noncesGiven)
 struct TreeKeyTests {
     /// Computed by another program from the table of `TreeKeys`: the secret is 00…1F, the app `notes`.
     @Test(
