@@ -75,7 +75,7 @@ struct RecordTests {
             without.remove(key.rawValue)
             #expect(Self.fault(without) == .missing(key))
         }
-        for key: RecordKey in RecordKey.allCases where key != .shareList && !RecordKey.stamps.contains(key) {
+        for key in RecordKey.allCases where key != .shareList && !RecordKey.stamps.contains(key) {
             for wrong: JSONValue in [nil, true, [:], ["a": 1]] {
                 var changed = object
                 if [.author, .signingKey, .signature].contains(key) {
