@@ -8,17 +8,17 @@ import Glibc
 /// when no other thread wants the core.
 package struct PreemptionTimer: ~Copyable {
     /// Its timer sends SIGURG to the thread, and the signal handler yields.
-    private let timer: UnsafeMutablePointer<thicket_pacer>
+    private let timer: UnsafeMutablePointer<thicket_preemption_timer>
     /// False when the kernel gives no timer: other threads then wait for its ticks.
     private let hasTimer: Bool
 
     /// For the calling thread; only that thread may use it.
     package init() {
         timer = .allocate(capacity: 1)
-        timer.initialize(to: thicket_pacer())
+        timer.initialize(to: thicket_preemption_timer())
         timer.pointee.first = Self.first
         timer.pointee.next = Self.next
-        hasTimer = thicket_make_pacer(timer) == 0
+        hasTimer = thicket_make_preemption_timer(timer) == 0
     }
 
     deinit {
@@ -44,8 +44,8 @@ package struct PreemptionTimer: ~Copyable {
     /// is set only when it is not running, and is not cancelled.
     package func working<Result>(_ body: () -> Result) -> Result {
         guard hasTimer else { return body() }
-        thicket_pacer_begin(timer)
-        defer { thicket_pacer_end(timer) }
+        thicket_preemption_timer_begin(timer)
+        defer { thicket_preemption_timer_end(timer) }
         return body()
     }
 }

@@ -22,6 +22,7 @@ struct WordTests {
         "owesContinue": "mustSendContinue", "heardBuckets": "bucketsWithReaders", "walksStarted": "scansStarted",
         "walkObjectsMax": "scanObjectsMax", "finishWalk": "finishScan", "beginWalk": "beginScan",
         "walkAgain": "scanAgain", "costlyRestFactor": "costlyThrottleFactor", "takesClear": "acceptsClear",
+        "thicket_pacer": "thicket_preemption_timer", "makeRoom": "evict",
         "Flights": "InFlightChanges", "DoorHouse": "AccountAPIFixture", "isTold": "isReported", "heir": "adopter",
     ]
 

@@ -33,14 +33,14 @@ typedef struct {
     volatile sig_atomic_t lasts;
     // Number of yields, and how often the timer was armed.
     volatile sig_atomic_t turns, sets;
-} thicket_pacer;
+} thicket_preemption_timer;
 
 // Arms the timer for one expiry.
-static inline void thicket_set_pacer(thicket_pacer *pacer, long nanoseconds) {
+static inline void thicket_set_preemption_timer(thicket_preemption_timer *preemption, long nanoseconds) {
     struct itimerspec time = {{0, 0}, {0, nanoseconds}};
-    pacer->is_set = 1;
-    pacer->sets = pacer->sets + 1;
-    if (timer_settime(pacer->timer, 0, &time, NULL) < 0) pacer->is_set = 0;
+    preemption->is_set = 1;
+    preemption->sets = preemption->sets + 1;
+    if (timer_settime(preemption->timer, 0, &time, NULL) < 0) preemption->is_set = 0;
 }
 
 // Signal handler: yields the core to other threads that are ready. It must not change any state of the interrupted
@@ -49,21 +49,21 @@ static inline void thicket_give_way(int number, siginfo_t *about, void *context)
     (void)number, (void)context;
     // The signal may also have another source than the timer.
     if (about->si_code != SI_TIMER) return;
-    thicket_pacer *pacer = about->si_value.sival_ptr;
+    thicket_preemption_timer *preemption = about->si_value.sival_ptr;
     int before = errno;
-    pacer->is_set = 0;
-    if (pacer->works) {
+    preemption->is_set = 0;
+    if (preemption->works) {
         syscall(SYS_sched_yield);
-        pacer->turns = pacer->turns + 1;
-        long wait = pacer->lasts ? pacer->next : pacer->first;
-        pacer->lasts = 1;
-        thicket_set_pacer(pacer, wait);
+        preemption->turns = preemption->turns + 1;
+        long wait = preemption->lasts ? preemption->next : preemption->first;
+        preemption->lasts = 1;
+        thicket_set_preemption_timer(preemption, wait);
     }
     errno = before;
 }
 
 // Creates the timer, not yet armed; its signal makes the calling thread yield. Returns 0 or an errno.
-static inline int thicket_make_pacer(thicket_pacer *pacer) {
+static inline int thicket_make_preemption_timer(thicket_preemption_timer *preemption) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_sigaction = thicket_give_way;
@@ -78,18 +78,18 @@ static inline int thicket_make_pacer(thicket_pacer *pacer) {
     memset(&event, 0, sizeof event);
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = SIGURG;
-    event.sigev_value.sival_ptr = pacer;
+    event.sigev_value.sival_ptr = preemption;
     event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
-    return timer_create(CLOCK_MONOTONIC, &event, &pacer->timer) < 0 ? errno : 0;
+    return timer_create(CLOCK_MONOTONIC, &event, &preemption->timer) < 0 ? errno : 0;
 }
 
 // Marks the begin of work.
-static inline void thicket_pacer_begin(thicket_pacer *pacer) {
-    pacer->lasts = 0;
-    pacer->works = 1;
+static inline void thicket_preemption_timer_begin(thicket_preemption_timer *preemption) {
+    preemption->lasts = 0;
+    preemption->works = 1;
     // A timer that was armed for earlier work is kept and expires during this one; many short pieces of work would
     // otherwise each pay for a system call.
-    if (!pacer->is_set) thicket_set_pacer(pacer, pacer->first);
+    if (!preemption->is_set) thicket_set_preemption_timer(preemption, preemption->first);
 }
 
-static inline void thicket_pacer_end(thicket_pacer *pacer) { pacer->works = 0; }
+static inline void thicket_preemption_timer_end(thicket_preemption_timer *preemption) { preemption->works = 0; }

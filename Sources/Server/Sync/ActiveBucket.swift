@@ -20,7 +20,7 @@ final class ActiveBucket: RecencyNode {
     /// From the bucket's row; without a row, the mode that an operator set for new buckets.
     private(set) var mode: BucketMode
     /// Bound on the number of its objects; nil: unlimited.
-    var room: BucketCapacity?
+    var capacity: BucketCapacity?
     /// Number of notes, including the changes of the open group; nil where notes are not limited.
     var noteCount: Int?
     /// Whether the bucket has the name of encrypted notes. The rule of the app is read with each change.
@@ -85,7 +85,7 @@ final class ActiveBucket: RecencyNode {
     var head: GlobalID { record?.head ?? 0 }
 
     /// Approximate bytes in memory, without the objects.
-    var memory: Int { 1_000 + 40 * changeIDs.count + 200 * large.count + (room?.memory ?? 0) }
+    var memory: Int { 1_000 + 40 * changeIDs.count + 200 * large.count + (capacity?.memory ?? 0) }
 
     /// Result of a look-up in the set of ccids.
     enum Sighting: Equatable {

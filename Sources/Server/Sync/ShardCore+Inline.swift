@@ -10,7 +10,7 @@ extension ShardCore {
         guard !hasBacklog, group.requests.isEmpty else { return false }
         for request in requests {
             guard case .change(let submitted) = request, let bucket = buckets[submitted.bucket],
-                bucket.room == nil
+                bucket.capacity == nil
             else { return false }
         }
         return store.beginCommit()

@@ -16,11 +16,11 @@ extension ShardCore {
             }
             let mode = try mode(of: id, record)
             // In a sealed bucket every device would treat a removal by the server as an unauthorized one: no capacity.
-            let room = mode == .sealed ? nil : try room(of: id, record)
+            let bound = mode == .sealed ? nil : try capacity(of: id, record)
             bucket = ActiveBucket(
                 id: id, owner: objects.join(id), tag: codec.tag(of: id), record: record, mode: mode,
                 changeIDs: changeIDs)
-            bucket.room = room
+            bucket.capacity = bound
             if bucket.mayHoldNotes { bucket.noteCount = try noteCount(of: id, record) }
             buckets[id] = bucket
         }

@@ -211,7 +211,7 @@ public final class ShardCore {
         let isCreation = target.state.isDeleted
         write(
             decision, to: target, author: submitted, changeID: change.changeID, hash: hash, keyframe: keyframe)
-        if isCreation, bucket.room != nil { evict(in: bucket, now: submitted.now) }
+        if isCreation, bucket.capacity != nil { evict(in: bucket, now: submitted.now) }
         return nil
     }
 
@@ -283,8 +283,8 @@ public final class ShardCore {
             previousKeyframe: entity.keyframe, previousOfBucket: record.head, clientID: author.clientID,
             changeID: changeID, timestamp: author.now, diff: diff, keyframe: body)
         let element = ChangeElement.encode(row, codec, tag: bucket.tag)
-        if bucket.room != nil {
-            bucket.room?.count += (entity.state.isDeleted ? 1 : 0) - (decision.state.isDeleted ? 1 : 0)
+        if bucket.capacity != nil {
+            bucket.capacity?.count += (entity.state.isDeleted ? 1 : 0) - (decision.state.isDeleted ? 1 : 0)
         }
         if let count = bucket.noteCount {
             bucket.noteCount = count + (entity.state.isDeleted ? 1 : 0) - (decision.state.isDeleted ? 1 : 0)

@@ -181,7 +181,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
                 lastClientRow = clientRow
                 clientRows.removeAll()
             }
-            if error.isFull || error.isIO { makeRoom() }
+            if error.isFull || error.isIO { restartLogAfterFailure() }
             defer { isStale = false }
             if isStale { throw StoreError(.stale, "\(what): \(error)") }
             throw StoreError(error, "\(what)")
@@ -318,7 +318,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
 
     /// After a failed write: a log that cannot grow can be reused once its pages are in the file, which may well have
     /// space for them.
-    private func makeRoom() {
+    private func restartLogAfterFailure() {
         restartLog()
         publishLogLength()
     }

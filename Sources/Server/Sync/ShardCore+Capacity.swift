@@ -5,7 +5,7 @@ import ThicketProtocol
 /// The shard's state for a bucket whose options bound the number of its objects.
 struct BucketCapacity {
     /// Maximum number of objects.
-    let capacity: Int
+    let objectsMax: Int
     /// Number of objects, including the changes of the open group.
     var count: Int
     /// The least recently changed objects at the latest read of the store, in that order. An object that was changed
@@ -26,7 +26,7 @@ struct BucketCapacity {
 /// removals that all clients receive.
 extension ShardCore {
     /// The capacity of a bucket being loaded; nil: unlimited.
-    func room(of id: BucketID, _ record: BucketRecord?) throws(ChangeRejection) -> BucketCapacity? {
+    func capacity(of id: BucketID, _ record: BucketRecord?) throws(ChangeRejection) -> BucketCapacity? {
         guard !BucketOptions.isBucket(id.name), let place = BucketOptions.bucket(of: id.app),
             let key = try? EntityKey(id.name.text)
         else { return nil }
@@ -36,12 +36,12 @@ extension ShardCore {
         }
         let options = try activeEntity(key, in: try activeBucket(place))
         guard let state = options?.state, !state.isDeleted,
-            let capacity = BucketOptions.capacity(state.value)
+            let objectsMax = BucketOptions.capacity(state.value)
         else { return nil }
         let count = try reading { () throws(StoreError) in
             try record.map { (record) throws(StoreError) in try store.liveCount(in: record.row) } ?? 0
         }
-        return BucketCapacity(capacity: capacity, count: count)
+        return BucketCapacity(objectsMax: objectsMax, count: count)
     }
 
     /// Records changed options: the buckets they apply to are loaded again with the next group.
@@ -62,7 +62,7 @@ extension ShardCore {
     /// Removes objects above the capacity after a creation. If the store cannot be read, the next creation does it.
     func evict(in bucket: ActiveBucket, now: Int64) {
         for step in 0..<BucketCapacity.removalsMax {
-            guard let room = bucket.room, room.count > room.capacity,
+            guard let capacity = bucket.capacity, capacity.count > capacity.objectsMax,
                 step == 0 || group.extraRemovals < settings.clearedObjectsPerGroup,
                 let entity = (try? leastRecent(in: bucket)) ?? nil, remove(entity, now: now)
             else { return }
@@ -76,7 +76,7 @@ extension ShardCore {
         let found = try reading { () throws(StoreError) in
             try store.leastRecent(in: row, limit: BucketCapacity.oldestMax)
         }
-        bucket.room?.oldest = found[...]
+        bucket.capacity?.oldest = found[...]
         if let entity = try nextOldest(of: bucket) { return entity }
         // All objects on disk were changed in this group, so the group's own changes are the oldest.
         guard found.count < BucketCapacity.oldestMax else { return nil }
@@ -84,7 +84,7 @@ extension ShardCore {
     }
 
     private func nextOldest(of bucket: ActiveBucket) throws(ChangeRejection) -> ActiveEntity? {
-        while let oldest = bucket.room?.oldest.popFirst() {
+        while let oldest = bucket.capacity?.oldest.popFirst() {
             if let entity = try activeEntity(oldest.key, in: bucket), !entity.state.isDeleted,
                 entity.gid == oldest.gid
             {
@@ -106,11 +106,11 @@ extension ShardCore {
     }
 
     /// `clientid` of these removals. No client library uses this name.
-    static let roomClientID = "capacity"
+    static let capacityClientID = "capacity"
 
     /// A synthetic author without a channel: no channel has generation 0.
     private static func author(of changeID: ChangeID, _ entity: ActiveEntity, now: Int64) -> SubmittedChange? {
-        guard let clientID = try? ClientID(roomClientID) else { return nil }
+        guard let clientID = try? ClientID(capacityClientID) else { return nil }
         return SubmittedChange(
             origin: ChangeOrigin(connection: 0, channel: 0), bucket: entity.bucket.id, clientID: clientID,
             library: .other, canWrite: true,
@@ -118,7 +118,7 @@ extension ShardCore {
     }
 
     private static func changeID(of key: EntityKey, _ gid: GlobalID) -> ChangeID? {
-        let text = "\(roomClientID)\0\(key.text)\0\(gid)"
+        let text = "\(capacityClientID)\0\(key.text)\0\(gid)"
         return try? ChangeID(Hex.encode(Array(Hash.sha256(Array(text.utf8)).prefix(16))))
     }
 }
