@@ -77,7 +77,7 @@ let libraries: [Target] = [
     library(
         "ThicketServer", "Sources/Server",
         [
-            "ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketSealedShape", "ThicketSQLite",
+            "ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketSealedShape", "ThicketTreeShape", "ThicketSQLite",
             "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "ThicketPlatform", "CThicketCores", "CCurl",
         ],
         resources: [.embedInCode("REST/openapi.yaml")], settings: singleThreaded),
@@ -135,7 +135,7 @@ let tools: [Target] = [
         "ThicketSimulation", "Tools/Simulation",
         [
             "ThicketServer", "ThicketNet", "ThicketScheduling", "ThicketClient", "ThicketProtocol", "ThicketCrypto",
-            "ThicketSQLite", "ThicketFaultDisk", "ThicketSealed", "ThicketPlatform",
+            "ThicketSQLite", "ThicketFaultDisk", "ThicketSealed", "ThicketTreeShape", "ThicketPlatform",
         ]),
     program("thicket-soak", "Tools/Soak", ["ThicketSimulation", "ThicketCommandLine"]),
     library(
@@ -237,7 +237,7 @@ let suites: [Target] = [
         [
             "ThicketNet", "ThicketScheduling", "ThicketFaultDisk",
             "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
-            "ThicketSealedShape",
+            "ThicketSealedShape", "ThicketTreeShape",
             "ThicketCommandLine", "ThicketTestSupport", "ThicketProcesses", "ThicketSweep", "CThicketCores",
             "CThicketNet", "CThicketAllocations",
         ]),

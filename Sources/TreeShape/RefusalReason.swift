@@ -11,6 +11,8 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
     case parentMissing = "parent-missing"
     /// The parent is the node itself, or below it.
     case cycle
+    /// Only nodes without children are removed one by one.
+    case leafOnly = "leaf-only"
     /// The node, or one below it, would be too deep.
     case depth
     /// A trunk cannot be written or removed.
@@ -25,7 +27,7 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
     /// The code of the answer.
     public var code: ErrorCode {
         switch self {
-        case .badRecord, .nameTaken, .parentMissing, .cycle, .depth, .trunk: .invalidRequest
+        case .badRecord, .nameTaken, .parentMissing, .cycle, .leafOnly, .depth, .trunk: .invalidRequest
         case .nodeMissing: .notFound
         case .stale: .badVersion
         case .record: .tooLarge

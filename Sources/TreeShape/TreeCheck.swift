@@ -24,14 +24,41 @@ public enum TreeCheck {
         of record: NodeRecord, at node: NodeID, replacing source: Version, in view: View
     ) throws(View.Failure) -> TreeRefusal? {
         guard record.base == source else { return .otherBase }
-        let current = try view.version(of: node)
-        guard current == source else { return current == 0 ? .nodeMissing : .stale(current: current) }
-        if let refusal = try refusal(ofPlacing: node, below: record.parent, isNew: current == 0, in: view) {
+        if let refusal = try refusal(ofReplacing: source, at: node, in: view) { return refusal }
+        if let refusal = try refusal(ofPlacing: node, below: record.parent, isNew: source == 0, in: view) {
             return refusal
         }
         if record.parent == .trunk(.inbox), record.tag != NodeTag(inInbox: node) { return .inboxName }
         guard let other = try view.child(of: record.parent, tagged: record.tag), other != node else { return nil }
         return .nameTaken(by: other)
+    }
+
+    /// Checks the removal of a node (treesystem 4.2, rule 5): only a node without children is removed.
+    ///
+    /// - Parameters:
+    ///   - node: the node's id.
+    ///   - source: the version that is removed, `sv`.
+    ///   - view: the tree before the removal.
+    /// - Returns: nil if the node can be removed, otherwise `nodeMissing`, `stale` or `hasChildren`.
+    /// - Throws: what `view` throws.
+    public static func refusal<View: TreeView>(
+        ofRemoving node: NodeID, at source: Version, in view: View
+    ) throws(View.Failure) -> TreeRefusal? {
+        let current = try view.version(of: node)
+        if current == 0 { return .nodeMissing }
+        guard current == source else { return .stale(current: current) }
+        return try view.height(of: node, upTo: 0) > 0 ? .hasChildren : nil
+    }
+
+    /// Whether a change is made on the current version (treesystem 4.2, rule 1): `nodeMissing` or `stale` if not.
+    ///
+    /// - Throws: what `view` throws.
+    public static func refusal<View: TreeView>(
+        ofReplacing source: Version, at node: NodeID, in view: View
+    ) throws(View.Failure) -> TreeRefusal? {
+        let current = try view.version(of: node)
+        if current == source { return nil }
+        return current == 0 ? .nodeMissing : .stale(current: current)
     }
 
     /// Whether the place below a parent would break the tree: `parentMissing`, `cycle` or `tooDeep`.

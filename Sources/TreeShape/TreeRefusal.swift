@@ -1,6 +1,6 @@
 public import ThicketProtocol
 
-/// Why a record cannot be written into a tree, or a key does not name a node. Contains no user content.
+/// Why a change cannot be made in a tree, or a key does not name a node. Contains no user content.
 public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     /// The key is the name of a trunk, which cannot be written, moved, renamed or removed.
     case trunkIsFixed
@@ -22,18 +22,25 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     case inboxName
     /// Another child of the parent has the tag.
     case nameTaken(by: NodeID)
+    /// The node that would be removed has children.
+    case hasChildren
+    /// A tree is not emptied at once: that would remove nodes together with what is below them.
+    case wholeTree
+    /// The change has another form than those of a node's record.
+    case badChange
 
     /// The word for the answer of a server.
     public var reason: RefusalReason {
         switch self {
         case .trunkIsFixed: .trunk
-        case .badKey, .otherBase, .inboxName: .badRecord
+        case .badKey, .otherBase, .inboxName, .badChange: .badRecord
         case .stale: .stale
         case .nodeMissing: .nodeMissing
         case .parentMissing: .parentMissing
         case .cycle: .cycle
         case .tooDeep: .depth
         case .nameTaken: .nameTaken
+        case .hasChildren, .wholeTree: .leafOnly
         }
     }
 
@@ -50,6 +57,9 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .tooDeep: "the tree has at most \(TreeLimits.depthMax) levels"
         case .inboxName: "a node in the inbox has the tag of its id"
         case .nameTaken: "another node has this name in the same place"
+        case .hasChildren: "a node with children cannot be removed"
+        case .wholeTree: "a tree cannot be emptied; nodes are removed one by one"
+        case .badChange: "a change of a node has the record in d, or sets and removes its members in v"
         }
     }
 }

@@ -13,6 +13,7 @@ public protocol TreeView {
     func child(of parent: NodeParent, tagged tag: NodeTag) throws(Failure) -> NodeID?
     /// Levels of nodes below a node: 0 when it has no children.
     ///
-    /// - Parameter bound: any number above it may be returned as soon as it is exceeded.
+    /// - Parameter bound: the caller compares the result with it only. Any number on the same side of the bound may be
+    ///   returned.
     func height(of node: NodeID, upTo bound: Int) throws(Failure) -> Int
 }

@@ -43,18 +43,23 @@ struct ImportTests {
         ),
         (
             "Sources/Server/Sync",
-            ["ThicketScheduling", "ThicketSealedShape", "ThicketProtocol", "ThicketCrypto", "Glibc"]
+            [
+                "ThicketScheduling", "ThicketSealedShape", "ThicketTreeShape", "ThicketProtocol", "ThicketCrypto",
+                "Glibc",
+            ]
         ),
         (
             "Sources/Server/Storage",
-            ["ThicketSealedShape", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto", "Glibc"]
+            [
+                "ThicketSealedShape", "ThicketTreeShape", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto", "Glibc",
+            ]
         ),
         ("Sources/Server/Config", ["ThicketNet", "ThicketProtocol", "ThicketCommandLine", "Glibc"]),
         (
             "Sources/Server/Ops",
             [
-                "ThicketNet", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "CThicketCores",
-                "Glibc",
+                "ThicketNet", "ThicketAuth", "ThicketTreeShape", "ThicketProtocol", "ThicketCrypto",
+                "ThicketCommandLine", "CThicketCores", "Glibc",
             ]
         ),
         ("Sources/thicketd", ["ThicketServer", "ThicketCommandLine", "Glibc"]),

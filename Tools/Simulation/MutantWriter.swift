@@ -1,5 +1,6 @@
 import ThicketProtocol
 import ThicketServer
+import ThicketTreeShape
 
 /// A reader with a bug.
 class MutantReader: StoreReader {
@@ -45,6 +46,18 @@ class MutantReader: StoreReader {
 
     final func entity(_ key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityRecord? {
         try inner.entity(key, in: bucket)
+    }
+
+    final func place(of node: NodeID, in bucket: BucketRow) throws(StoreError) -> NodePlace? {
+        try inner.place(of: node, in: bucket)
+    }
+
+    final func node(at place: NodePlace, in bucket: BucketRow) throws(StoreError) -> NodeID? {
+        try inner.node(at: place, in: bucket)
+    }
+
+    final func children(of parent: NodeParent, in bucket: BucketRow, limit: Int) throws(StoreError) -> [NodeID] {
+        try inner.children(of: parent, in: bucket, limit: limit)
     }
 
     final func head(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityHead? {

@@ -36,7 +36,7 @@ final class SweepServer {
     /// As the loop does with the first `init` of a sealed bucket: no change is written before the mode is durable.
     private func seal() throws(IdentifierError) {
         let id = try SweepWorkload.bucket(SweepWorkload.sealedBucket)
-        _ = core.receive(.seal(SealRequest(bucket: id, tenant: 0)))
+        _ = core.receive(.chooseMode(ModeRequest(.sealed, of: id, tenant: 0)))
         isSealed = core.commit().buckets.contains { $0.bucket == id && $0.mode == .mode(.sealed) }
     }
 

@@ -1,11 +1,14 @@
 public import ThicketNet
 public import ThicketPlatform
 public import ThicketProtocol
+public import ThicketTreeShape
 
 extension ErrorCode: MetricLabel {
     /// The numeric code.
     public var labelText: String { String(rawValue) }
 }
+
+extension RefusalReason: MetricLabel {}
 
 /// Everything the server counts, one property each; `/metrics` shows them all. The help text of each metric is its
 /// full description.
@@ -90,6 +93,9 @@ public final class Metrics: Sendable {
     /// Changes refused in sealed buckets, by reason.
     public let sealedRefused = CounterFamily<SealedFault>(
         "thicket_sealed_refused_total", by: "reason", "Changes refused in sealed buckets, by reason.")
+    /// Changes refused in trees, by reason.
+    public let treeRefused = CounterFamily<RefusalReason>(
+        "thicket_tree_refused_total", by: "reason", "Changes refused in trees, by the reason in the answer.")
     /// Changes of older versions that were transformed.
     public let changesRebased = Counter(
         "thicket_changes_rebased_total", "Changes of older versions that were transformed.")

@@ -161,9 +161,9 @@ extension Hub {
                     let exchange = channel.session.exchange
                 else { continue }
                 let element = Reply.refusal(
-                    client: outcome.clientID.text, key: outcome.key, code: outcome.code, changeIDs: outcome.changeIDs)
-                let isUnsealed = outcome.sealedFault != nil && outcome.code == .invalidRequest
-                refused(outcome.code, element, exchange, on: channel, isUnsealed: isUnsealed)
+                    client: outcome.clientID.text, key: outcome.key, code: outcome.code, changeIDs: outcome.changeIDs,
+                    tree: outcome.tree)
+                refused(outcome.code, element, exchange, on: channel, because: outcome)
             }
         }
     }
@@ -185,13 +185,19 @@ extension Hub {
 
     /// The request's change was refused.
     /// - Parameter element: the refusal in the form for sockets.
-    /// - Parameter isUnsealed: the bucket is sealed, and the change is not.
+    /// - Parameter outcome: the shard's refusal; nil for one of the loop.
     func refused(
-        _ code: ErrorCode, _ element: [UInt8], _ exchange: RESTExchange, on channel: Channel, isUnsealed: Bool = false
+        _ code: ErrorCode, _ element: [UInt8], _ exchange: RESTExchange, on channel: Channel,
+        because outcome: RefusedOutcome? = nil
     ) {
         switch exchange.call.operation {
         case .write(let change, let terms, _):
-            if isUnsealed { return answer(channel.session, RESTAnswer.sealedBucket) }
+            if outcome?.sealedFault != nil, code == .invalidRequest {
+                return answer(channel.session, RESTAnswer.sealedBucket)
+            }
+            if let tree = outcome?.tree, let response = RESTAnswer.of(tree, code) {
+                return answer(channel.session, response)
+            }
             if code == .invalidRequest, let name = channel.bucketName, BucketOptions.isBucket(name) {
                 return answer(channel.session, BucketOptions.refusal)
             }

@@ -160,6 +160,18 @@ enum RESTAnswer {
         }
     }
 
+    /// A refused change of a tree as an HTTP response; nil for a code whose ordinary response says enough.
+    static func of(_ tree: TreeRejection, _ code: ErrorCode) -> HTTPResponse? {
+        switch code {
+        case .invalidRequest:
+            failure(
+                400, "tree_refused", "The bucket is a tree of encrypted nodes, and refuses the change: \(tree.word).",
+                "Write with a client that has the tree's keys.")
+        case .badVersion: versionMismatch
+        default: nil
+        }
+    }
+
     /// A refused change as an HTTP response.
     static func of(_ code: ErrorCode, removes: Bool, isConditional: Bool) -> HTTPResponse {
         switch code {

@@ -25,9 +25,9 @@ final class BucketFeed {
     private(set) var published: GlobalID = 0
     /// Channels that wait for the bucket to be opened, in order.
     var waiters = [Channel]()
-    /// Channels that wait until the bucket is sealed or the shard reports that it cannot be.
-    var sealing = [Channel]()
-    /// Whether the bucket is open or sealed, as last reported to the loop.
+    /// Channels that wait until the bucket has its mode or the shard reports that it cannot be written.
+    var choosing = [Channel]()
+    /// The bucket's mode, as last reported to the loop.
     var mode = BucketMode.open
     /// Channels on the bucket. `Channel.place` is the index here.
     private(set) var subscribers = [Channel]()

@@ -200,7 +200,8 @@ extension Hub {
                 continue
             }
             let element = Reply.refusal(
-                client: refused.clientID.text, key: refused.key, code: refused.code, changeIDs: refused.changeIDs)
+                client: refused.clientID.text, key: refused.key, code: refused.code, changeIDs: refused.changeIDs,
+                tree: refused.tree)
             if channel.isBehind && channel.hold(element) || !channel.isReady { continue }
             if let place = ready.lastIndex(where: { $0.channel === channel }) {
                 ready[place].elements.append(element)

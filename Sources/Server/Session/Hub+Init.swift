@@ -120,7 +120,7 @@ extension Hub {
         guard !isAnswered(channel, by: admission), let name = channel.bucketName else { return }
         let bucket = BucketID(app: app, user: admission.user, name: name)
         let feed = feeds[bucket] ?? BucketFeed(bucket: bucket, tag: codec.tag(of: bucket))
-        guard feed.subscribers.count + feed.waiters.count + feed.sealing.count < limits.subscribersPerBucketMax else {
+        guard feed.subscribers.count + feed.waiters.count + feed.choosing.count < limits.subscribersPerBucketMax else {
             metrics.limitHits.add(1, .subscribers)
             return refuse(channel, InitRefusal(.serverError, "Too many clients on this bucket"), now: now)
         }
@@ -173,7 +173,7 @@ extension Hub {
     }
 
     private func admit(_ channel: Channel, to feed: BucketFeed, now: HubInstant) {
-        guard !awaitsSeal(channel, of: feed) else { return }
+        guard !awaitsMode(channel, of: feed) else { return }
         welcome(channel, to: feed, now: now)
     }
 
@@ -245,7 +245,7 @@ extension Hub {
             feed.remove(channel)
         } else {
             feed.waiters.removeAll { $0 === channel }
-            feed.sealing.removeAll { $0 === channel }
+            feed.choosing.removeAll { $0 === channel }
         }
         discard(feed)
     }
@@ -253,7 +253,7 @@ extension Hub {
     /// Forgets a bucket without subscribers. A bucket that is being opened stays until the reader has answered and
     /// all waiting channels have been admitted.
     func discard(_ feed: BucketFeed) {
-        guard feed.isOpen, feed.subscribers.isEmpty, feed.waiters.isEmpty, feed.sealing.isEmpty,
+        guard feed.isOpen, feed.subscribers.isEmpty, feed.waiters.isEmpty, feed.choosing.isEmpty,
             feeds[feed.bucket] === feed
         else { return }
         feeds[feed.bucket] = nil

@@ -1,29 +1,32 @@
 import ThicketProtocol
 
-// Sealed buckets in the loop (decision 0045): the first `init` that wants a sealed bucket waits until that is on disk.
+// Modes in the loop (decisions 0045 and 0093): the first `init` that wants a sealed bucket or a tree waits until that
+// is on disk.
 extension Hub {
-    /// Whether the channel, whose `init` wants a sealed bucket, must wait until this new bucket is sealed.
-    func awaitsSeal(_ channel: Channel, of feed: BucketFeed) -> Bool {
-        guard channel.wantedMode == .sealed, channel.canWrite, feed.mode == .open, feed.row == nil,
-            !BucketOptions.isBucket(feed.bucket.name)
+    /// Whether the channel, whose `init` chooses the mode of this new bucket, must wait until the bucket has it.
+    func awaitsMode(_ channel: Channel, of feed: BucketFeed) -> Bool {
+        guard let mode = channel.wantedMode, mode.mayBeChosen(for: feed.bucket.name), channel.canWrite,
+            feed.mode == .open, feed.row == nil
         else { return false }
         channel.phase = .opening
-        feed.sealing.append(channel)
+        feed.choosing.append(channel)
         // One request answers all waiting channels.
-        guard feed.sealing.count == 1 else { return true }
-        actions.append(.submit(.seal(SealRequest(bucket: feed.bucket, tenant: channel.tenant?.id ?? 0))))
+        guard feed.choosing.count == 1 else { return true }
+        actions.append(.submit(.chooseMode(ModeRequest(mode, of: feed.bucket, tenant: channel.tenant?.id ?? 0))))
         return true
     }
 
-    /// Whether a read-only channel wants a sealed bucket that has no change yet. Its mode is decided by the first
+    /// Whether a read-only channel wants a mode for a bucket that has no change yet. The mode is decided by the first
     /// channel that may write; reporting `open` would raise a false alarm.
     func isUndecided(for channel: Channel, on feed: BucketFeed) -> Bool {
-        channel.wantedMode == .sealed && !channel.canWrite && feed.mode == .open && feed.row == nil
+        guard let mode = channel.wantedMode, mode.mayBeChosen(for: feed.bucket.name) else { return false }
+        return !channel.canWrite && feed.mode == .open && feed.row == nil
     }
 
-    /// Whether a channel that was read-only, and could not seal its new bucket, may do so with its next token.
+    /// Whether a channel that was read-only, and could not choose its new bucket's mode, may do so with its next token.
     func decidesMode(_ channel: Channel, _ request: InitRequest, _ admission: Admission) -> Bool {
-        guard admission.canWrite, request.mode.flatMap({ BucketMode(word: $0) }) == .sealed else { return false }
+        guard admission.canWrite, let mode = request.mode.flatMap({ BucketMode(word: $0) }), mode == channel.wantedMode
+        else { return false }
         return channel.feed.map { isUndecided(for: channel, on: $0) } ?? false
     }
 
@@ -52,7 +55,7 @@ extension Hub {
 
     /// The shard has reported the bucket's mode.
     func receiveMode(_ answer: BucketModeAnswer, of feed: BucketFeed, now: HubInstant) {
-        let waiting = feed.sealing
+        let waiting = feed.choosing
         switch answer {
         case .unknown:
             for channel in waiting { refuse(channel, .unreadable, now: now) }
@@ -64,7 +67,7 @@ extension Hub {
                 welcome(channel, to: feed, now: now)
             }
         }
-        feed.sealing = []
+        feed.choosing = []
         discard(feed)
     }
 

@@ -25,7 +25,7 @@ enum Reply {
         frame(channel, .authFailed(code: code.rawValue, message: message))
     }
 
-    /// `N:o:{"mode":…,"store":…}`: whether the bucket is open or sealed, and its identity; either may be missing.
+    /// `N:o:{"mode":…,"store":…}`: the mode of the bucket, and its identity; either may be missing.
     static func options(_ channel: ChannelNumber, mode: BucketMode?, store: String?) -> SharedFrame {
         var options = JSONObject()
         if let mode { options["mode"] = .string(mode.word) }
@@ -76,7 +76,12 @@ enum Reply {
     }
 
     /// One error as an element of a `c:[…]`.
-    static func refusal(client: String, key: String, code: ErrorCode, changeIDs: [String]) -> [UInt8] {
+    ///
+    /// - Parameter tree: adds `reason`, and to a change of another version `ev`; clients that do not know these members
+    ///   ignore them.
+    static func refusal(
+        client: String, key: String, code: ErrorCode, changeIDs: [String], tree: TreeRejection? = nil
+    ) -> [UInt8] {
         var writer = JSONWriter()
         writer.bytes.append(contentsOf: "{\"clientid\":".utf8)
         writer.write(string: client)
@@ -87,7 +92,13 @@ enum Reply {
             if index > 0 { writer.bytes.append(0x2C) }
             writer.write(string: changeID)
         }
-        writer.bytes.append(contentsOf: "]}".utf8)
+        writer.bytes.append(0x5D)
+        if let tree {
+            writer.bytes.append(contentsOf: ",\"reason\":".utf8)
+            writer.write(string: tree.word)
+            if let current = tree.current { writer.bytes.append(contentsOf: ",\"ev\":\(current)".utf8) }
+        }
+        writer.bytes.append(0x7D)
         return writer.bytes
     }
 

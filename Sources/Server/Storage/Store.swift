@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketTreeShape
 
 /// The storage of a server's buckets.
 ///
@@ -68,6 +69,12 @@ public protocol StoreReader: AnyObject {
     func history(
         of key: EntityKey, after version: Version, in bucket: BucketRow, limit: Int
     ) throws(StoreError) -> EntityHistory?
+    /// The place of a node of a tree; nil when the node does not exist.
+    func place(of node: NodeID, in bucket: BucketRow) throws(StoreError) -> NodePlace?
+    /// The node at a place of a tree; nil when the place is free.
+    func node(at place: NodePlace, in bucket: BucketRow) throws(StoreError) -> NodeID?
+    /// Nodes directly below a parent in the order of their tags, at most `limit`.
+    func children(of parent: NodeParent, in bucket: BucketRow, limit: Int) throws(StoreError) -> [NodeID]
     /// Keys of live objects above `key` in byte order, at most `limit`; for EMPTY in bounded batches.
     func liveKeys(
         in bucket: BucketRow, after key: EntityKey?, limit: Int

@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketTreeShape
 
 /// The content of one commit: a group of decided changes, and the heads after them.
 ///
@@ -17,6 +18,8 @@ public struct WriteBatch: Sendable {
     public private(set) var newBuckets: Set<BucketRow> = []
     /// Runs of ccids of older changes, archived in the same transaction.
     public private(set) var changeIDRuns: [MaintenanceBatch.ChangeIDRun] = []
+    /// The nodes of trees that the batch writes, moves or removes; each node once.
+    public private(set) var nodes: [NodeWrite] = []
     private var entityPlaces = [EntityPlace: Int]()
     private var bucketPlaces = [BucketRow: Int]()
 
@@ -39,6 +42,21 @@ public struct WriteBatch: Sendable {
         public let bucket: BucketRow
         /// The head after the change.
         public var record: EntityRecord
+    }
+
+    /// The new place of one node of a tree.
+    public struct NodeWrite: Sendable, Hashable {
+        /// Row of the bucket.
+        public let bucket: BucketRow
+        /// The node.
+        public let node: NodeID
+        /// The place after the change; nil: the node is removed.
+        public let place: NodePlace?
+
+        /// A node's place after the batch.
+        public init(bucket: BucketRow, node: NodeID, place: NodePlace?) {
+            (self.bucket, self.node, self.place) = (bucket, node, place)
+        }
     }
 
     private struct EntityPlace: Hashable {
@@ -92,10 +110,14 @@ public struct WriteBatch: Sendable {
         news.removeAll(keepingCapacity: true)
         newBuckets.removeAll(keepingCapacity: true)
         changeIDRuns = []
+        nodes = []
     }
 
     /// Adds a run of ccids to be archived, of changes that are durable already.
     mutating func append(_ run: MaintenanceBatch.ChangeIDRun) { changeIDRuns.append(run) }
+
+    /// Adds the final place of a node.
+    public mutating func append(_ node: NodeWrite) { nodes.append(node) }
 
     /// Adds the final head of an entity.
     mutating func append(_ entity: EntityWrite) { entities.append(entity) }
@@ -118,6 +140,7 @@ public struct WriteBatch: Sendable {
         news.removeAll(keepingCapacity: keepingCapacity)
         newBuckets.removeAll(keepingCapacity: keepingCapacity)
         changeIDRuns = []
+        nodes = []
         entityPlaces.removeAll(keepingCapacity: keepingCapacity)
         bucketPlaces.removeAll(keepingCapacity: keepingCapacity)
     }

@@ -7,7 +7,8 @@ final class ActiveBucket: RecencyNode {
     let owner: UserObjects
     /// The bucket's tag, which is part of its cvs.
     let tag: UInt32
-    /// Row, head, floor and mode; nil while the bucket has no row (its first change, or sealing it, makes the row).
+    /// Row, head, floor and mode; nil while the bucket has no row (its first change, or the choice of its mode, makes
+    /// the row).
     var record: BucketRecord?
     /// True from the first change until that change is durable.
     var isNew = false
@@ -21,6 +22,8 @@ final class ActiveBucket: RecencyNode {
     private(set) var mode: BucketMode
     /// Bound on the number of its objects; nil: unlimited.
     var capacity: BucketCapacity?
+    /// The open group's changes to the places of nodes; empty in buckets that are not trees.
+    var tree = ActiveTree()
     /// Number of notes, including the changes of the open group; nil where notes are not limited.
     var noteCount: Int?
     /// Whether the bucket has the name of encrypted notes. The rule of the app is read with each change.
@@ -55,7 +58,10 @@ final class ActiveBucket: RecencyNode {
     }
 
     /// Must be called before the first change.
-    func seal() { mode = .sealed }
+    func choose(_ mode: BucketMode) {
+        self.mode = mode
+        record?.mode = mode
+    }
 
     func add(_ entity: ActiveEntity) {
         entities[entity.key] = entity

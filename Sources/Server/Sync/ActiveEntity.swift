@@ -121,6 +121,6 @@ final class ActiveEntity: RecencyNode {
     var record: EntityRecord {
         EntityRecord(
             key: key, version: state.version, gid: gid, keyframe: keyframe, isDeleted: state.isDeleted,
-            born: bucket.mode == .sealed ? born : nil)
+            born: bucket.mode.recordsBirth ? born : nil)
     }
 }

@@ -11,6 +11,7 @@ extension ShardCore {
         }
         for bucket in group.buckets {
             bucket.isNew = false
+            if !bucket.tree.isEmpty { bucket.tree.removeAll() }
             bucketRecency.touch(bucket, bytes: bucket.memory)
         }
         applyRuns()

@@ -15,8 +15,7 @@ extension ShardCore {
                 )
             }
             let mode = try mode(of: id, record)
-            // In a sealed bucket every device would treat a removal by the server as an unauthorized one: no capacity.
-            let bound = mode == .sealed ? nil : try capacity(of: id, record)
+            let bound = mode.mayHaveCapacity ? try capacity(of: id, record) : nil
             bucket = ActiveBucket(
                 id: id, owner: objects.join(id), tag: codec.tag(of: id), record: record, mode: mode,
                 changeIDs: changeIDs)

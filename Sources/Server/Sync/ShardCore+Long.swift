@@ -1,5 +1,4 @@
 import ThicketProtocol
-import ThicketSealedShape
 
 /// Decides whether a change is decided on this thread or, when it takes long, on another one (decision 0019).
 extension ShardCore {
@@ -12,12 +11,13 @@ extension ShardCore {
     /// Decides a valid, new change, or uses the result from another thread if the object is unchanged since.
     /// - Parameter mayTakeLong: decides on this thread regardless of the cost.
     func consider(
-        _ change: CheckedChange, _ shape: SealedShape.Change?, _ submitted: SubmittedChange, in bucket: ActiveBucket,
+        _ change: CheckedChange, _ shape: ChangeShape, _ submitted: SubmittedChange, in bucket: ActiveBucket,
         _ result: DeferredChange.Result?, mayTakeLong: Bool
     ) throws(ChangeRejection) -> Consideration {
-        // Changes of sealed buckets are always short.
+        // The bucket may have got its mode since.
+        let result = shape.mayTakeLong ? result : nil
         let mayGiveOut =
-            !mayTakeLong && shape == nil && settings.decidedHereMax < .max
+            !mayTakeLong && shape.mayTakeLong && settings.decidedHereMax < .max
             && result?.tries ?? 0 < DeferredChange.triesMax
         let object: DeferredChange.Object
         var known = result
@@ -40,14 +40,19 @@ extension ShardCore {
         if let outcome = known?.outcome {
             return .decided(outcome, of: entity, keyframe: known?.keyframe)
         }
-        return .decided(try decideHere(change, shape, on: entity), of: entity, keyframe: nil)
+        return .decided(
+            try decideHere(change, shape, on: entity, in: bucket, now: submitted.now), of: entity, keyframe: nil)
     }
 
     private func decideHere(
-        _ change: CheckedChange, _ shape: SealedShape.Change?, on entity: ActiveEntity?
+        _ change: CheckedChange, _ shape: ChangeShape, on entity: ActiveEntity?, in bucket: ActiveBucket, now: Int64
     ) throws(ChangeRejection) -> ChangeEngine.Outcome {
         if let entity { make(entity) }
-        if let shape, shape != .removal { return try decide(shape, change, on: entity) }
+        switch shape {
+        case .open, .sealed(.removal): break
+        case .sealed(let sealed): return try decide(sealed, change, on: entity)
+        case .tree(let tree): return try decide(tree, change, on: entity, in: bucket, now: now)
+        }
         return try engine.decide(change, state: entity?.state) { version throws(ChangeRejection) in
             guard let entity else { return nil }
             return try laterChanges(of: entity, after: version)

@@ -1,5 +1,4 @@
 import ThicketProtocol
-import ThicketSealedShape
 
 /// The owner of a set of buckets: decides every change against its newest state in memory and writes changes in groups.
 ///
@@ -84,9 +83,9 @@ public final class ShardCore {
             return receive(submitted, nil)
         case .decided(let result):
             return receive(result.submitted, result)
-        case .seal(let request):
+        case .chooseMode(let request):
             if group.requests.isEmpty { store.beginReads() }
-            seal(request.bucket)
+            chooseMode(request)
             return nil
         case .forget(let bucket):
             forgotten.append(bucket)
@@ -183,8 +182,7 @@ public final class ShardCore {
         }
         let change = try CheckedChange(submitted)
         let bucket = try activeBucket(submitted.bucket)
-        let shape =
-            bucket.mode == .sealed ? try SealedEngine.shape(of: submitted, change) : nil
+        let shape = try ChangeShape(submitted, change, in: bucket.mode)
         let hash = identity.hash(of: change.changeID)
         guard try !isKnown(change.changeID, hash: hash, in: bucket) else {
             throw ChangeRejection(.duplicateChange, "this ccid was applied before")
@@ -211,6 +209,7 @@ public final class ShardCore {
         let isCreation = target.state.isDeleted
         write(
             decision, to: target, author: submitted, changeID: change.changeID, hash: hash, keyframe: keyframe)
+        if case .tree(let tree) = shape { bucket.tree.write(tree.node, at: NodePlace(of: decision.state.value)) }
         if isCreation, bucket.capacity != nil { evict(in: bucket, now: submitted.now) }
         return nil
     }
@@ -340,6 +339,6 @@ extension RefusedOutcome {
         self.init(
             origin: submitted.origin, clientID: submitted.clientID, key: submitted.request.key, code: reason.code,
             changeIDs: submitted.request.ccid.isEmpty ? [] : [submitted.request.ccid], detail: reason.detail,
-            sealedFault: reason.sealedFault)
+            sealedFault: reason.sealedFault, tree: reason.tree)
     }
 }

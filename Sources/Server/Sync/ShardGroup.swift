@@ -11,7 +11,7 @@ struct ShardGroup {
         var news = WriteBatch.BucketNews()
         /// Whether the group has a row of this bucket: its other answers may depend on that row.
         var isTouched = false
-        /// The answer to a `seal` request.
+        /// The answer to a `chooseMode` request.
         var mode: BucketModeAnswer?
     }
 
@@ -68,7 +68,7 @@ struct ShardGroup {
         hasNewRow = true
     }
 
-    /// Answers a `seal` request. The answer is valid once the group is durable.
+    /// Answers a `chooseMode` request. The answer is valid once the group is durable.
     mutating func recordMode(_ mode: BucketMode, of bucket: ActiveBucket) {
         parts[partIndex(of: bucket.id, bucket)].mode = .mode(mode)
     }
@@ -107,8 +107,16 @@ struct ShardGroup {
         for part in parts where part.isTouched {
             guard let active = part.active, let record = active.record else { continue }
             batch.append(record, part.news, isNew: active.isNew)
+            append(nodesOf: active, record.row)
             guard let length, batch.changeIDRuns.count < Self.runsMax, !active.isNew else { continue }
             if let run = active.run(of: length, before: firstGlobalID) { batch.append(run) }
+        }
+    }
+
+    private mutating func append(nodesOf bucket: ActiveBucket, _ row: BucketRow) {
+        if bucket.tree.isEmpty { return }
+        for (node, place) in bucket.tree.changed.sorted(by: { $0.key < $1.key }) {
+            batch.append(WriteBatch.NodeWrite(bucket: row, node: node, place: place))
         }
     }
 

@@ -90,21 +90,25 @@ public final class SubmittedChange: Sendable {
     }
 }
 
-/// The first `init` of a bucket that carries `"mode":"sealed"`.
-public struct SealRequest: Sendable, Hashable {
-    /// The bucket to seal.
+/// The first `init` of a bucket that carries `"mode":"sealed"` or `"mode":"tree"`.
+public struct ModeRequest: Sendable, Hashable {
+    /// The mode that the new bucket is to have.
+    public let mode: BucketMode
+    /// The bucket.
     public let bucket: BucketID
     /// The tenant whose share of the shard's time the request uses.
     public let tenant: TenantID
 
-    /// Creates a request to seal `bucket`.
-    public init(bucket: BucketID, tenant: TenantID) { (self.bucket, self.tenant) = (bucket, tenant) }
+    /// Creates a request to give `bucket` its mode.
+    public init(_ mode: BucketMode, of bucket: BucketID, tenant: TenantID) {
+        (self.mode, self.bucket, self.tenant) = (mode, bucket, tenant)
+    }
 }
 
 /// A request of the loop to the shard.
 public enum ShardRequest: Sendable {
-    /// Seals this bucket if it has never held an object; `BucketOutcome.mode` is the answer.
-    case seal(SealRequest)
+    /// Gives this bucket its mode if it has never held an object; `BucketOutcome.mode` is the answer.
+    case chooseMode(ModeRequest)
     /// Decides this change. An `EMPTY` is also a change, identified by its operation.
     case change(SubmittedChange)
     /// The result of a change that `receive` returned to be decided on another thread.
@@ -147,6 +151,8 @@ public struct RefusedOutcome: Sendable, Equatable {
     public var detail: String
     /// The part that a sealed bucket does not accept; nil for other reasons.
     public var sealedFault: SealedFault? = nil
+    /// What a change of a tree is answered beside the code; nil for other reasons.
+    public var tree: TreeRejection? = nil
 }
 
 /// The outcome of one change.
@@ -169,11 +175,11 @@ public struct BucketOutcome: Sendable {
     /// In the order of decision. A channel must receive its events in this order: an acknowledgement follows the
     /// changes it was rebased over, and a refusal follows the changes it depends on.
     public var events: [ChangeOutcome]
-    /// The answer to a `seal` request; nil without such a request.
+    /// The answer to a `chooseMode` request; nil without such a request.
     public var mode: BucketModeAnswer? = nil
 }
 
-/// The outcome of a `seal` request.
+/// The outcome of a `chooseMode` request.
 public enum BucketModeAnswer: Sendable, Hashable {
     /// The bucket's mode, durable.
     case mode(BucketMode)

@@ -34,6 +34,9 @@ public struct ShardSettings: Sendable, Equatable {
     public var clearedObjectsPerGroup: Int = 128
     /// Maximum number of `EMPTY` requests in progress; a further one is answered with 503.
     public var clearJobsMax: Int = 64
+    /// Nodes that one move in a tree visits to find how deep the branch is: more may take longer than other users can
+    /// wait. A branch that has more and is moved deeper is refused as too deep (decision 0093).
+    public var nodeVisitsMax: Int = 16_384
 
     /// Creates the defaults.
     public init() {}

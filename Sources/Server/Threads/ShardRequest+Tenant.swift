@@ -8,7 +8,7 @@ extension ShardRequest {
     var tenant: TenantID {
         switch self {
         case .change(let submitted): submitted.reservation.tenant
-        case .seal(let request): request.tenant
+        case .chooseMode(let request): request.tenant
         case .decided(let result): result.submitted.reservation.tenant
         case .forget: Self.internalWork
         }

@@ -312,6 +312,7 @@ final class ShardRunner: @unchecked Sendable {
             for case .refused(let refused) in bucket.events {
                 metrics.changesRefused.add(1, refused.code)
                 if let fault = refused.sealedFault { metrics.sealedRefused.add(1, fault) }
+                if let tree = refused.tree { metrics.treeRefused.add(1, tree.reason) }
                 if refused.code == .tooLarge { metrics.limitHits.add(1, .objectBytes) }
             }
         }
@@ -358,7 +359,7 @@ final class ShardRunner: @unchecked Sendable {
             case .request(.change(let submitted)):
                 outcome.refuse(submitted, .unavailable)
                 outcome.released.append(submitted.reservation)
-            case .request(.seal(let request)):
+            case .request(.chooseMode(let request)):
                 outcome.buckets.append(
                     BucketOutcome(bucket: request.bucket, row: nil, published: nil, events: [], mode: .unknown))
             case .request(.decided(let result)):

@@ -10,8 +10,12 @@ import ThicketTestSupport
 extension TestShard {
     /// Makes the shard's bucket a sealed one.
     @discardableResult
-    func seal() -> BucketModeAnswer? {
-        _ = core.receive(.seal(SealRequest(bucket: bucket, tenant: 0)))
+    func seal() -> BucketModeAnswer? { choose(.sealed) }
+
+    /// Gives the shard's bucket a mode.
+    @discardableResult
+    func choose(_ mode: BucketMode) -> BucketModeAnswer? {
+        _ = core.receive(.chooseMode(ModeRequest(mode, of: bucket, tenant: 0)))
         return core.commit().buckets.first?.mode
     }
 

@@ -30,9 +30,13 @@ struct Answer: Equatable, CustomStringConvertible {
     var code: Int?
     /// The element as it goes on the wire, without its cv.
     var element: JSONValue?
+    /// What a refusal by a tree says beside the code.
+    var reason: String?
+    /// `ev` of a refusal.
+    var current: Version?
 
     var version: Int64? { element?["ev"]?.intValue }
-    var description: String { code.map { "error \($0)" } ?? element?.serializedText ?? "nothing" }
+    var description: String { code.map { "error \($0) \(reason ?? "")" } ?? element?.serializedText ?? "nothing" }
 
     static func error(_ code: Int) -> Answer { Answer(code: code, element: nil) }
 
@@ -45,6 +49,7 @@ struct Answer: Equatable, CustomStringConvertible {
         switch outcome {
         case .refused(let refused):
             self.init(code: refused.code.rawValue)
+            (reason, current) = (refused.tree?.word, refused.tree?.current)
         case .applied(let applied):
             guard case .object(var element) = try JSONValue(parsing: applied.element) else {
                 self.init()
@@ -68,7 +73,8 @@ final class TestShard {
 
     /// - Parameter store: nil creates the store that `memory` names.
     init(
-        _ memory: Memory = .warm, store given: (any Store)? = nil, _ adjust: (inout ShardSettings) -> Void = { _ in }
+        _ memory: Memory = .warm, store given: (any Store)? = nil, name: String = "notes",
+        _ adjust: (inout ShardSettings) -> Void = { _ in }
     ) throws {
         folder = memory == .disk && given == nil ? StoreFolder() : nil
         if let given {
@@ -80,7 +86,7 @@ final class TestShard {
         }
         settings = memory.settings
         adjust(&settings)
-        bucket = try BucketID(app: AppID("app"), user: UserID("ann@example.com"), name: BucketName("notes"))
+        bucket = try BucketID(app: AppID("app"), user: UserID("ann@example.com"), name: BucketName(name))
         core = ShardCore(store: try store.makeWriter(), settings: settings)
     }
 

@@ -15,7 +15,7 @@ enum BucketCommands {
             Terminal.write(text(modes))
             return
         }
-        guard let mode = BucketMode(word: word) else {
+        guard let mode = BucketMode(word: word), mode.isSetByOperators else {
             throw CommandFailure("'\(word)' is not a mode; give 'open' or 'sealed'", .usage)
         }
         try doing(folder) { () throws(StoreAdminError) in try admin.setMode(mode, of: name, in: app) }
@@ -35,7 +35,8 @@ enum BucketCommands {
     }
 
     private static func text(_ modes: StoreAdmin.Modes) -> String {
-        "new buckets: \(modes.ofNew.word)\nexisting: \(modes.open) open, \(modes.sealed) sealed\n"
+        let trees = modes.tree > 0 ? ", \(modes.tree) tree" : ""
+        return "new buckets: \(modes.ofNew.word)\nexisting: \(modes.open) open, \(modes.sealed) sealed\(trees)\n"
     }
 
     /// Makes a running server notify its clients. The server checks their changes either way.

@@ -27,7 +27,7 @@ enum TokenImportCommand {
             switch error {
             case .tokenTaken(let place), .badToken(let place):
                 throw CommandFailure("\(path):\(lines[place]): \(reason(error))\nNothing was imported.")
-            case .unknownApp, .unknownPartner, .appTaken, .unknownKey, .bucketsInUse, .options, .store:
+            case .unknownApp, .unknownPartner, .appTaken, .unknownKey, .bucketsInUse, .options, .treeMode, .store:
                 throw CommandFailure("\(AdminCommands.explained(error, admin))\nNothing was imported.")
             }
         }

@@ -94,7 +94,7 @@ enum ControlLine {
                 try name(object["user"], { (text) throws(IdentifierError) in try UserID(text) }))
         }
         if what.utf8.elementsEqual("mode".utf8) {
-            guard let mode = BucketMode(word: object["mode"]?.stringValue ?? "") else {
+            guard let mode = BucketMode(word: object["mode"]?.stringValue ?? ""), mode.isSetByOperators else {
                 throw ControlError("a bucket is open or sealed")
             }
             return .changeMode(

@@ -11,6 +11,8 @@ extension StoreAdmin {
         public let open: Int64
         /// Number of existing sealed buckets.
         public let sealed: Int64
+        /// Number of existing trees.
+        public var tree: Int64 = 0
     }
 
     /// The modes of the buckets of one name in an app.
@@ -20,7 +22,7 @@ extension StoreAdmin {
         return try doing("reading modes") { () throws(SQLiteError) in
             Modes(
                 ofNew: try database.mode(ofNew: name, in: app), open: try count(name, app, .open),
-                sealed: try count(name, app, .sealed))
+                sealed: try count(name, app, .sealed), tree: try count(name, app, .tree))
         }
     }
 
@@ -31,13 +33,15 @@ extension StoreAdmin {
 
     /// Sets the mode of all buckets of one name, existing and future ones, for all users: all of them or none.
     ///
-    /// - Throws: `bucketsInUse` when an existing bucket has another mode and contains objects; `options` for the
-    ///   options bucket.
+    /// - Throws: `bucketsInUse` when an existing bucket has another mode and contains objects, or is a tree: a tree
+    ///   stays one, even without nodes. `options` for the options bucket. `treeMode` for a mode that only devices
+    ///   choose.
     /// - Returns: the number of existing buckets whose mode changed.
     @discardableResult
     public func setMode(
         _ mode: BucketMode, of name: BucketName, in app: AppID
     ) throws(StoreAdminError) -> Int {
+        guard mode.isSetByOperators else { throw .treeMode }
         guard !BucketOptions.isBucket(name) else { throw .options }
         var refusal: StoreAdminError?
         return try doing("setting a mode") { () throws(SQLiteError) in
@@ -69,8 +73,9 @@ extension StoreAdmin {
         try database.statement(
             """
             SELECT count(*) FROM bucket AS u WHERE u.app = ?1 AND u.name = ?2 AND u.mode <> ?3
-            AND EXISTS (SELECT 1 FROM ent AS e WHERE e.b = u.id AND e.dead = 0)
+            AND (u.mode = ?4 OR EXISTS (SELECT 1 FROM ent AS e WHERE e.b = u.id AND e.dead = 0))
             """
-        ).bind(1, app.text).bind(2, name.text).bind(3, mode.rawValue).first { $0.integer(0) } ?? 0
+        ).bind(1, app.text).bind(2, name.text).bind(3, mode.rawValue).bind(4, BucketMode.tree.rawValue)
+            .first { $0.integer(0) } ?? 0
     }
 }

@@ -21,6 +21,8 @@ public enum StoreAdminError: Error, Hashable, Sendable, CustomStringConvertible 
     case bucketsInUse(BucketName, users: Int64)
     /// The options bucket is always open.
     case options
+    /// Only the `init` of a device makes a tree.
+    case treeMode
     /// The store failed.
     case store(StoreError)
 
@@ -39,6 +41,7 @@ public enum StoreAdminError: Error, Hashable, Sendable, CustomStringConvertible 
             changes while it has objects. Nothing was changed. Give the other mode to a new name.
             """
         case .options: "the options bucket is always open"
+        case .treeMode: "a bucket becomes a tree when a device opens it as one; give 'open' or 'sealed'"
         case .store(let error): error.description
         }
     }

@@ -28,14 +28,15 @@ final class StoreAuditor {
     }
 
     private func auditTotals() throws(StoreError) {
-        let (rows, orphans) = try storing("counting rows") { () throws(SQLiteError) in
+        let (rows, orphans, nodes) = try storing("counting rows") { () throws(SQLiteError) in
             (
                 try reader.database.integer(
                     """
                     SELECT count(*) FROM chg WHERE b NOT IN (SELECT b.id FROM bucket AS b
                         JOIN erasure AS e ON e.app = b.app AND e.user = b.owner)
                     """) ?? 0,
-                try reader.database.integer("SELECT count(*) FROM ent WHERE b NOT IN (SELECT id FROM bucket)") ?? 0
+                try reader.database.integer("SELECT count(*) FROM ent WHERE b NOT IN (SELECT id FROM bucket)") ?? 0,
+                try reader.database.integer("SELECT count(*) FROM node WHERE b NOT IN (SELECT id FROM bucket)") ?? 0
             )
         }
         findings.changes = Int(rows)
@@ -46,6 +47,7 @@ final class StoreAuditor {
             findings.report("log: \(rows) changes, \(reachedByObjects) of them reached from their objects' heads")
         }
         if orphans > 0 { findings.report("log: \(orphans) objects belong to no bucket") }
+        if nodes > 0 { findings.report("nodes: \(nodes) rows belong to no bucket") }
     }
 
     // MARK: One bucket
@@ -77,6 +79,7 @@ final class StoreAuditor {
             }
             after = last.key
         }
+        try auditNodes(of: bucket, live: live.count)
         try auditKeptBodies(bucket)
         try auditSegments(bucket, live)
         try auditChangeIDs(bucket)
@@ -156,7 +159,8 @@ final class StoreAuditor {
             guard let body = try reader.keptBody(entity.key, entity.version, bucket.row) else {
                 throw broken("its newest change was cut from the log and no body was kept")
             }
-            _ = try BodyReplay.parse(body, entity.gid)
+            let state = try BodyReplay.parse(body, entity.gid)
+            if bucket.mode == .tree { try auditNode(entity, state, in: bucket.row) }
             return
         }
         var state: JSONObject?
@@ -233,7 +237,12 @@ final class StoreAuditor {
         guard entity.keyframe == keyframe || entity.keyframe == 0 || entity.keyframe <= bucket.floor else {
             throw broken("its head points to keyframe \(entity.keyframe), not \(keyframe)")
         }
-        if bucket.mode == .sealed, let state { try auditSealed(entity, state, madeAt: born) }
+        guard let state else { return }
+        switch bucket.mode {
+        case .open: break
+        case .sealed: try auditSealed(entity, state, madeAt: born)
+        case .tree: try auditNode(entity, state, in: bucket.row)
+        }
     }
 
     // MARK: Copies

@@ -1,5 +1,6 @@
 import Synchronization
 import ThicketProtocol
+import ThicketTreeShape
 
 /// Reads of a `MemoryStore`. Each call sees one state.
 class MemoryReader: StoreReader {
@@ -72,6 +73,18 @@ class MemoryReader: StoreReader {
             return key.text.utf8.lexicographicallyPrecedes(candidate.text.utf8)
         }
         return Array(later.sorted { $0.text.utf8.lexicographicallyPrecedes($1.text.utf8) }.prefix(limit))
+    }
+
+    final func place(of node: NodeID, in bucket: BucketRow) throws(StoreError) -> NodePlace? {
+        try state().nodes[bucket]?.places[node]
+    }
+
+    final func node(at place: NodePlace, in bucket: BucketRow) throws(StoreError) -> NodeID? {
+        try state().nodes[bucket]?.node(at: place)
+    }
+
+    final func children(of parent: NodeParent, in bucket: BucketRow, limit: Int) throws(StoreError) -> [NodeID] {
+        try state().nodes[bucket]?.children(of: parent, limit: limit) ?? []
     }
 
     final func removedHeads(

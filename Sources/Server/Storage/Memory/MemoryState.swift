@@ -16,6 +16,8 @@ struct MemoryState: Sendable {
     var rows = [BucketID: BucketRow]()
     var buckets = [BucketRow: BucketRecord]()
     var entities = [BucketRow: [EntityKey: EntityRecord]]()
+    /// The nodes of trees.
+    var nodes = [BucketRow: NodeTable]()
     var changes = [GlobalID: ChangeRecord]()
     var keptBodies = [KeptPlace: [UInt8]]()
     /// From the hash to the time of the change, in milliseconds since 1970.
@@ -31,6 +33,7 @@ struct MemoryState: Sendable {
     /// Writes all or nothing: every check that can refuse the batch runs first.
     mutating func write(_ batch: WriteBatch) throws(StoreError) {
         try check(batch)
+        nodes = try nodes(after: batch)
         for change in batch.changes { changes[change.gid] = change }
         for write in batch.entities {
             entities[write.bucket, default: [:]][write.record.key] = write.record
@@ -43,6 +46,20 @@ struct MemoryState: Sendable {
             }
             buckets[bucket.row] = bucket
         }
+    }
+
+    /// Old places go first, because nodes of one group may exchange them.
+    private func nodes(after batch: WriteBatch) throws(StoreError) -> [BucketRow: NodeTable] {
+        if batch.nodes.isEmpty { return nodes }
+        var nodes = nodes
+        for write in batch.nodes { nodes[write.bucket]?.remove(write.node) }
+        for write in batch.nodes {
+            guard let place = write.place else { continue }
+            guard nodes[write.bucket, default: NodeTable()].insert(write.node, at: place) else {
+                throw StoreError(.constraint, "two nodes at one place in bucket row \(write.bucket)")
+            }
+        }
+        return nodes
     }
 
     private func check(_ batch: WriteBatch) throws(StoreError) {
@@ -92,7 +109,7 @@ struct MemoryState: Sendable {
             erased = max(erased, bucket.head)
             changes = changes.filter { $0.value.bucket != bucket.row }
             keptBodies = keptBodies.filter { $0.key.bucket != bucket.row }
-            (entities[bucket.row], oldChangeIDs[bucket.row]) = (nil, nil)
+            (entities[bucket.row], oldChangeIDs[bucket.row], nodes[bucket.row]) = (nil, nil, nil)
             (rows[bucket.id], buckets[bucket.row]) = (nil, nil)
         }
     }

@@ -20,6 +20,7 @@ struct Queries {
     let segmentFor: Statement
     let segmentBelow: Statement
     let segmentContent: Statement
+    let nodes: NodeQueries
 
     init(_ database: Database) throws(SQLiteError) {
         entity = try database.prepare("SELECT ver, gid, kf, dead, born FROM ent WHERE b = ?1 AND k = ?2")
@@ -48,5 +49,6 @@ struct Queries {
         segmentBelow = try database.prepare(
             "SELECT high FROM seg WHERE b = ?1 AND high < ?2 ORDER BY high DESC LIMIT 1")
         segmentContent = try database.prepare("SELECT content FROM seg WHERE id = ?1")
+        nodes = try NodeQueries(database)
     }
 }

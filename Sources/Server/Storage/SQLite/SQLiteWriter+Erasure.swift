@@ -52,6 +52,8 @@ extension SQLiteWriter {
         try eraseKeys(
             of: bucket, "DELETE FROM old_ccid WHERE b = ?1 AND h IN (SELECT h FROM old_ccid WHERE b = ?1 LIMIT ?2)",
             &budget)
+        try eraseKeys(
+            of: bucket, "DELETE FROM node WHERE b = ?1 AND id IN (SELECT id FROM node WHERE b = ?1 LIMIT ?2)", &budget)
         guard !budget.isSpent else { return }
         // A row number is part of the bucket's identity, so it is never reused.
         try Meta.set(Meta.erasedRow, max(bucket, try Meta.integer(Meta.erasedRow, database) ?? 0), database)

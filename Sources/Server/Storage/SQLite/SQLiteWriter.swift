@@ -6,6 +6,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     private let store: SQLiteStore
     private let inserts: Inserts
     private let headWriter: HeadWriter
+    private let nodeRows: NodeRows
     /// Rows of client names, so that a name is inserted once. Bounded; a name dropped here is looked up again.
     var clientRows = [ClientID: Int64]()
     private var lastClientRow: Int64
@@ -24,9 +25,9 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     init(_ store: SQLiteStore, _ database: Database) throws(StoreError) {
         self.store = store
         archivedIDs = ArchivedChangeIDs(bytesMax: store.settings.changeIDBytesMax)
-        (inserts, headWriter, lastClientRow) = try storing("preparing the writes") { () throws(SQLiteError) in
+        (inserts, headWriter, nodeRows, lastClientRow) = try storing("preparing the writes") { () throws(SQLiteError) in
             (
-                try Inserts(database), try HeadWriter(database),
+                try Inserts(database), try HeadWriter(database), try NodeRows(database),
                 try database.integer("SELECT max(id) FROM client") ?? 0
             )
         }
@@ -90,6 +91,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         try writing("committing a group") { () throws(SQLiteError) in
             for change in batch.changes { try insert(change) }
             try headWriter.write(slice, database)
+            if !batch.nodes.isEmpty { try nodeRows.write(batch.nodes) }
             for (bucket, news) in zip(batch.buckets, batch.news) {
                 try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news)
             }
@@ -281,7 +283,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             return
         }
         // An operator's setting applies immediately, also to groups in progress.
-        if bucket.mode == .open, try database.mode(ofNew: bucket.id.name, in: bucket.id.app) == .sealed {
+        if bucket.mode != .sealed, try database.mode(ofNew: bucket.id.name, in: bucket.id.app) == .sealed {
             isStale = true
             throw SQLiteError.refused("buckets of that name are sealed now")
         }

@@ -32,6 +32,8 @@ enum Schema {
         // - ver (bodies kept apart from the log): `ver` version; `body` JSON.
         // - seg (segments): `high` newest gid that the segment covers; `count` objects; `bytes` length of `content`
         //   (`Segment`).
+        // - node (the nodes of trees that are not removed): `id` 16 bytes; `parent` the 16 bytes of a node or the name
+        //   of a trunk; `tag` 20 bytes.
         // - idrun (archived ccids in log order): `high` newest gid; `entries` `ChangeIDBlock`.
         // - idset (archived ccids in hash order): `low` first hash of the block (`UInt64.column`); `entries`
         //   `ChangeIDBlock`.
@@ -175,6 +177,12 @@ enum Schema {
         // From this version on `ent` may be behind the log (`WriteBehindHeads`); at migration it is not.
         """
         INSERT OR REPLACE INTO meta (k, v) SELECT 'heads', ifnull(max(gid), 0) FROM chg;
+        """,
+        // Trees of encrypted nodes.
+        """
+        CREATE TABLE node (b INTEGER NOT NULL, id BLOB NOT NULL, parent BLOB NOT NULL, tag BLOB NOT NULL,
+            PRIMARY KEY (b, id)) WITHOUT ROWID;
+        CREATE UNIQUE INDEX node_place ON node (b, parent, tag);
         """,
     ]
 

@@ -11,11 +11,11 @@ extension WriteBehindHeads {
         var newest = Newest()
         try forEachRow(after: mark, database) { (row) throws(StoreError) in
             let born =
-                row.isSealed && row.sourceVersion != nil ? try birth(of: row, newest, database) : row.made
+                row.recordsBirth && row.sourceVersion != nil ? try birth(of: row, newest, database) : row.made
             newest.changes += 1
             newest.heads[row.bucket, default: [:]][row.key] = EntityRecord(
                 key: row.key, version: row.version, gid: row.gid, keyframe: row.keyframe, isDeleted: row.isRemoval,
-                born: row.isSealed ? born : nil)
+                born: row.recordsBirth ? born : nil)
         }
         let late = WriteBehindHeads(mark: mark, changesMax: changesMax)
         late.publish(newest.heads.flatMap { (bucket, records) in sorted(records.values, bucket) }, newest.changes)
@@ -48,7 +48,7 @@ extension WriteBehindHeads {
         let sourceVersion: Version?
         let version: Version
         let keyframe: GlobalID
-        let isSealed: Bool
+        let recordsBirth: Bool
 
         /// The version that a creation made; nil for a removal.
         var made: Version? { isRemoval ? nil : version }
@@ -66,7 +66,7 @@ extension WriteBehindHeads {
             sourceVersion = row.optionalInteger(4)
             version = row.integer(5)
             keyframe = row.integer(6)
-            isSealed = BucketMode(stored: row.integer(7)) == .sealed
+            recordsBirth = BucketMode(stored: row.integer(7)).recordsBirth
         }
     }
 

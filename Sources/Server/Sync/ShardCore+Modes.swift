@@ -1,7 +1,7 @@
 import ThicketProtocol
 import ThicketSealedShape
 
-/// Sealed buckets: their mode, and the decisions on their changes (decision 0045).
+/// Sealed buckets and trees: their mode, and the decisions on their changes (decisions 0045 and 0093).
 extension ShardCore {
     /// The mode from the bucket's row; without a row, the mode that an operator set for new buckets of that name.
     func mode(of id: BucketID, _ record: BucketRecord?) throws(ChangeRejection) -> BucketMode {
@@ -9,18 +9,18 @@ extension ShardCore {
         return try reading { () throws(StoreError) in try store.mode(ofNew: id.name, in: id.app) }
     }
 
-    /// Makes a bucket that has never held an object sealed, durably, before the first write. For any other bucket the
+    /// Gives a bucket that has never held an object its mode, durably, before the first write. For any other bucket the
     /// answer is its existing mode.
-    func seal(_ id: BucketID) {
+    func chooseMode(_ request: ModeRequest) {
+        let (id, mode) = (request.bucket, request.mode)
         do {
             guard endedUsers.isEmpty || !endedUsers.contains(id) else {
                 throw ChangeRejection(.unauthorized, "the user's account has ended")
             }
             let bucket = try activeBucket(id)
-            if bucket.record == nil, !bucket.isOptions {
+            if bucket.record == nil, bucket.mode == .open || bucket.mode == mode, mode.mayBeChosen(for: id.name) {
                 try admit(bucket)
-                bucket.seal()
-                bucket.record?.mode = .sealed
+                bucket.choose(mode)
                 group.add(newRowOf: bucket)
             }
             group.recordMode(bucket.mode, of: bucket)
@@ -41,5 +41,15 @@ extension ShardCore {
             guard let entity else { return nil }
             return try laterChanges(of: entity, after: version)?.base
         }
+    }
+
+    /// Decides a change of a tree whose form has been checked.
+    func decide(
+        _ tree: TreeChange, _ change: CheckedChange, on entity: ActiveEntity?, in bucket: ActiveBucket, now: Int64
+    ) throws(ChangeRejection) -> ChangeEngine.Outcome {
+        let engine = TreeEngine(
+            documentBytesMax: settings.documentBytesMax, versionBase: identity.versionBase, now: now)
+        return try engine.decide(
+            tree, source: change.source, state: entity?.state, in: ShardTree(shard: self, bucket: bucket))
     }
 }

@@ -1,0 +1,51 @@
+import ThicketProtocol
+import ThicketSQLite
+import ThicketTreeShape
+
+// Checks that the table `node` has exactly the live records of trees, and that these are trees.
+extension StoreAuditor {
+    /// Checks a live record, and that the table has it at its place.
+    func auditNode(_ entity: EntityRecord, _ state: JSONObject, in bucket: BucketRow) throws(StoreError) {
+        let node: NodeID
+        do throws(TreeRefusal) { node = try TreeCheck.node(of: entity.key.text) } catch {
+            throw broken("the bucket is a tree, and \(error)")
+        }
+        let record: NodeRecord
+        do throws(RecordFault) { record = try NodeRecord(state, from: .server) } catch {
+            throw broken("the bucket is a tree, and the object is not a record: \(error)")
+        }
+        guard let place = try reader.place(of: node, in: bucket) else {
+            throw broken("the table of nodes does not have it")
+        }
+        guard place == NodePlace(parent: record.parent, tag: record.tag) else {
+            throw broken("the table of nodes has it at another place")
+        }
+    }
+
+    /// Checks that the table has no other rows of the bucket, and that each leads up to a trunk.
+    ///
+    /// - Parameter live: number of the bucket's live objects.
+    func auditNodes(of bucket: BucketRecord, live: Int) throws(StoreError) {
+        let (rows, reached) = try storing("counting nodes") { () throws(SQLiteError) in
+            (
+                try reader.database.statement("SELECT count(*) FROM node WHERE b = ?1").bind(1, bucket.row)
+                    .first { Int($0.integer(0)) } ?? 0,
+                try reader.database.statement(
+                    """
+                    WITH RECURSIVE reached (id, depth) AS (
+                        SELECT id, 1 FROM node WHERE b = ?1 AND length(parent) < ?2
+                        UNION ALL SELECT n.id, r.depth + 1 FROM reached AS r CROSS JOIN node AS n
+                            WHERE n.b = ?1 AND n.parent = r.id AND r.depth < ?3)
+                    SELECT count(*) FROM reached
+                    """
+                ).bind(1, bucket.row).bind(2, Int64(NodeID.bytesCount)).bind(3, Int64(TreeLimits.depthMax))
+                    .first { Int($0.integer(0)) } ?? 0
+            )
+        }
+        let wanted = bucket.mode == .tree ? live : 0
+        if rows != wanted { findings.report("bucket \(bucket.row): \(rows) rows of nodes, \(wanted) nodes") }
+        if rows != reached {
+            findings.report("bucket \(bucket.row): \(rows) rows of nodes, \(reached) of them reached from trunks")
+        }
+    }
+}

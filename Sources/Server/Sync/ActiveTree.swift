@@ -1,0 +1,34 @@
+import ThicketTreeShape
+
+/// What the open group has changed in a tree: nodes that are not, or not there, in the store yet. Later changes of the
+/// group are decided on it. It is emptied when the group is durable, and dropped with its bucket when the group fails.
+struct ActiveTree {
+    /// The new place of each changed node; nil: removed.
+    private(set) var changed = [NodeID: NodePlace?]()
+    private var taken = [NodePlace: NodeID]()
+    private var children = [NodeParent: Set<NodeID>]()
+
+    var isEmpty: Bool { changed.isEmpty }
+
+    /// A change was decided.
+    ///
+    /// - Parameter place: free, or the node's own; nil for a removal.
+    mutating func write(_ node: NodeID, at place: NodePlace?) {
+        if let old = changed[node] ?? nil {
+            taken[old] = nil
+            children[old.parent]?.remove(node)
+        }
+        changed.updateValue(place, forKey: node)
+        guard let place else { return }
+        taken[place] = node
+        children[place.parent, default: []].insert(node)
+    }
+
+    /// The changed node at a place.
+    func node(at place: NodePlace) -> NodeID? { taken[place] }
+
+    /// Changed nodes below a parent, in the order of their ids.
+    func children(of parent: NodeParent) -> [NodeID] { children[parent]?.sorted() ?? [] }
+
+    mutating func removeAll() { self = ActiveTree() }
+}

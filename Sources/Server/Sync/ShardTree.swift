@@ -1,0 +1,75 @@
+import ThicketProtocol
+import ThicketTreeShape
+
+/// The tree on which a shard decides: the rows of the store, and over them what the open group has changed.
+struct ShardTree: TreeView {
+    let shard: ShardCore
+    let bucket: ActiveBucket
+
+    func version(of node: NodeID) throws(ChangeRejection) -> Version {
+        guard let key = try? EntityKey(node.text), let state = try shard.foundEntity(key, in: bucket)?.state,
+            !state.isDeleted
+        else { return 0 }
+        return state.version
+    }
+
+    func parent(of node: NodeID) throws(ChangeRejection) -> NodeParent? { try place(of: node)?.parent }
+
+    private func place(of node: NodeID) throws(ChangeRejection) -> NodePlace? {
+        if let changed = bucket.tree.changed[node] { return changed }
+        guard let row = bucket.record?.row else { return nil }
+        return try shard.reading { () throws(StoreError) in try shard.store.place(of: node, in: row) }
+    }
+
+    func child(of parent: NodeParent, tagged tag: NodeTag) throws(ChangeRejection) -> NodeID? {
+        let place = NodePlace(parent: parent, tag: tag)
+        if let node = bucket.tree.node(at: place) { return node }
+        guard let row = bucket.record?.row,
+            let stored = try shard.reading({ () throws(StoreError) in try shard.store.node(at: place, in: row) })
+        else { return nil }
+        // The group has moved or removed it.
+        return bucket.tree.changed.keys.contains(stored) ? nil : stored
+    }
+
+    func height(of node: NodeID, upTo bound: Int) throws(ChangeRejection) -> Int {
+        // Nothing below a node is deeper than the tree: a node that does not go deeper needs no visits.
+        if bound > 0, let room = try room(below: node), room <= bound { return room }
+        var (level, height, visits) = ([node], 0, 0)
+        let visitsMax = shard.settings.nodeVisitsMax
+        while height <= bound {
+            var below = [NodeID]()
+            for parent in level {
+                let wanted = height == bound ? 1 : visitsMax - visits
+                let found = try children(of: .node(parent), limit: wanted)
+                visits += found.count
+                if !found.isEmpty, height == bound || visits >= visitsMax { return bound + 1 }
+                below += found
+            }
+            if below.isEmpty { return height }
+            (level, height) = (below, height + 1)
+        }
+        return height
+    }
+
+    /// Levels that a node may have below it at its place; nil when its place is unknown or the tree is damaged.
+    private func room(below node: NodeID) throws(ChangeRejection) -> Int? {
+        var (place, depth) = (NodeParent.node(node), 0)
+        while case .node(let ancestor) = place {
+            guard depth < TreeLimits.depthMax, let next = try parent(of: ancestor) else { return nil }
+            (place, depth) = (next, depth + 1)
+        }
+        return TreeLimits.depthMax - depth
+    }
+
+    /// - Parameter limit: above 0.
+    private func children(of parent: NodeParent, limit: Int) throws(ChangeRejection) -> [NodeID] {
+        let changed = bucket.tree.children(of: parent)
+        guard let row = bucket.record?.row, changed.count < limit else { return Array(changed.prefix(limit)) }
+        let count = limit + bucket.tree.changed.count
+        let stored = try shard.reading { () throws(StoreError) in
+            try shard.store.children(of: parent, in: row, limit: count)
+        }
+        let others = stored.lazy.filter { !bucket.tree.changed.keys.contains($0) }
+        return changed + others.prefix(limit - changed.count)
+    }
+}
