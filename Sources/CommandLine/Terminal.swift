@@ -74,7 +74,7 @@ public struct ProgressBar {
     private let began: Duration
     private var lastDrawn: Duration?
     /// Units of work done so far.
-    public private(set) var done: Int = 0
+    public private(set) var done = 0
 
     /// - Parameters:
     ///   - total: nil when it is not known.

@@ -55,13 +55,13 @@ public struct OnionStanding: Sendable, Equatable {
 /// The outcome of upgrading old notes at load.
 public struct OnionMigration: Sendable, Equatable {
     /// Notes that have version 2 now.
-    public var migrated: Int = 0
+    public var migrated = 0
     /// Notes that did not open, and stay unchanged.
-    public var unreadable: Int = 0
+    public var unreadable = 0
     /// Notes that need more rounds than are computed without consent.
-    public var awaitingConsent: Int = 0
+    public var awaitingConsent = 0
     /// Notes that were changed meanwhile, or that the server refused.
-    public var failed: Int = 0
+    public var failed = 0
 
     /// All counts are zero.
     public init() {}

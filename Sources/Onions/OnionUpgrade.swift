@@ -5,7 +5,7 @@ import ThicketProtocol
 /// The outcome of sealing notes with the account's own keys.
 public struct OnionResealing: Sendable, Equatable {
     /// Notes that have version 3 now.
-    public var resealed: Int = 0
+    public var resealed = 0
     /// Ids of the notes that stay unchanged, and why.
     public var left: [String: OnionError] = [:]
 

@@ -27,7 +27,7 @@ public struct SparseMerkleMap: Sendable {
 
     private var top = Node.empty
     /// Number of keys in the map.
-    public private(set) var count: Int = 0
+    public private(set) var count = 0
 
     /// A map without keys; its root is 32 zero bytes.
     public init() {}

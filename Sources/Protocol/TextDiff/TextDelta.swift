@@ -18,9 +18,9 @@ public struct TextDelta: Sendable, Equatable {
     /// The steps in the order of the text.
     public private(set) var operations: [TextOperation] = []
     /// Length of the texts that the delta fits, in UTF-16 code units.
-    public private(set) var sourceLength: Int = 0
+    public private(set) var sourceLength = 0
     /// Length of the texts that the delta makes, in UTF-16 code units.
-    public private(set) var targetLength: Int = 0
+    public private(set) var targetLength = 0
 
     /// The delta of an empty text that stays empty.
     public init() {}

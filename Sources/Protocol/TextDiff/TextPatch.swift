@@ -3,11 +3,11 @@ public struct TextPatch: Sendable, Equatable {
     /// The edits and their context.
     public var segments: [DiffSegment] = []
     /// Where the hunk begins in a text to which all earlier hunks have been applied. UTF-16 code units.
-    public var start: Int = 0
+    public var start = 0
     /// UTF-16 code units of the source text that the hunk covers.
-    public var sourceLength: Int = 0
+    public var sourceLength = 0
     /// UTF-16 code units of the target text that the hunk covers.
-    public var targetLength: Int = 0
+    public var targetLength = 0
 
     /// An empty hunk.
     public init() {}

@@ -30,9 +30,9 @@ public struct SealedHistory: Sendable {
     /// The inconsistencies, in the order of the states.
     public private(set) var findings: [Finding] = []
     /// Number of states read.
-    public private(set) var states: Int = 0
+    public private(set) var states = 0
     /// How often the object was created again under its key, as far as the states show it.
-    public private(set) var recreations: Int = 0
+    public private(set) var recreations = 0
 
     /// - Parameter serverKey: the key under which the server has the object.
     /// - Throws: `CryptoError.outOfBounds`, only for a key beyond `Limits`.

@@ -36,7 +36,7 @@ public struct SealedKept: Sendable, Equatable {
     /// `b`: the object that the draft grew from.
     public var draftBase: JSONObject?
     /// `m`: the list version of the requested mark; 0: none.
-    public var requestedMark: Int = 0
+    public var requestedMark = 0
     /// `g`: the operation that was given up.
     public var letGo: SealedLetGo?
     /// `w`: whether `later` comes from setting the object as a whole.

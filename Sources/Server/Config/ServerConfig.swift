@@ -41,7 +41,7 @@ public struct ServerConfig: Sendable, Equatable {
     public var drainTimeout: Duration = .seconds(10)
 
     /// Threads that read from the store, 0...64; 0 means one per core.
-    public var readerThreads: Int = 0
+    public var readerThreads = 0
 
     /// Time between two checks of the database file while it is served, 0 (never) or 1 min...365 days.
     public var checkInterval: Duration = .seconds(86_400)

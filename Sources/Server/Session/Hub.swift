@@ -24,7 +24,7 @@ public final class Hub {
 
     private var sessionTable = SessionTable()
     /// Connections open now, requests of the data API excluded.
-    public private(set) var connectionCount: Int = 0
+    public private(set) var connectionCount = 0
     var feeds = [BucketID: BucketFeed]()
     var tenants = [Tenant.Name: Tenant]()
     var tenantsByID = [TenantID: Tenant]()

@@ -41,7 +41,7 @@ public struct QuotaReservation: Sendable, Hashable {
     /// The author's `Tenant.number`, 0 for an unauthenticated connection.
     public var tenant: TenantID = 0
     /// Bytes that the change takes in memory.
-    public var bytes: Int = 0
+    public var bytes = 0
     /// When it arrived, nanoseconds.
     public var arrival: Int64 = 0
 

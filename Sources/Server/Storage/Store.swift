@@ -20,11 +20,11 @@ public protocol Store: AnyObject, Sendable {
 /// Bytes that a store holds in memory for all its readers.
 public struct StoreMemory: Sendable, Hashable {
     /// Bytes of cached segments.
-    public var segments: Int = 0
+    public var segments = 0
     /// Bytes of cached index scans.
-    public var scans: Int = 0
+    public var scans = 0
     /// Bytes of the positions of cached catch-ups.
-    public var catchUps: Int = 0
+    public var catchUps = 0
 }
 
 extension Store {

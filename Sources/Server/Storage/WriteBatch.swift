@@ -26,9 +26,9 @@ public struct WriteBatch: Sendable {
     /// Number of changes of one bucket, and the bytes of their diffs and bodies.
     public struct BucketNews: Sendable, Hashable {
         /// Number of changes.
-        public var changes: Int = 0
+        public var changes = 0
         /// Bytes of diffs and keyframes.
-        public var bytes: Int = 0
+        public var bytes = 0
 
         mutating func add(_ change: borrowing ChangeRecord) {
             changes += 1

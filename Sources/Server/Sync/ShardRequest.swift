@@ -193,13 +193,13 @@ public struct CommitOutcome: Sendable {
     /// One entry per bucket that the group changed or answered for, in order of first use.
     public var buckets: [BucketOutcome] = []
     /// Number of changes made durable by this group.
-    public var appliedCount: Int = 0
+    public var appliedCount = 0
     /// Number of these changes that were made on an older version.
-    public var rebasedCount: Int = 0
+    public var rebasedCount = 0
     /// Number of rows that carry the whole body.
-    public var keyframeCount: Int = 0
+    public var keyframeCount = 0
     /// Number of changes refused in this group.
-    public var refusedCount: Int = 0
+    public var refusedCount = 0
     /// Quota reservations of all changes received since the previous outcome, applied or not.
     public var released: [QuotaReservation] = []
     /// Why the store failed to write the group, whose changes were retried one by one or refused (500, 503); otherwise

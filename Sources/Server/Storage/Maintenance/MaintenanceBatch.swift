@@ -165,7 +165,7 @@ public struct MaintenanceBatch: Sendable, Hashable {
     /// Steps of erasures.
     public var erasures: [Erasure] = []
     /// Maximum number of heads to write into their table (`WriteBehindHeads`).
-    public var headsMax: Int = 0
+    public var headsMax = 0
 
     /// Creates an empty batch.
     public init() {}

@@ -11,7 +11,7 @@ public struct StoreSettings: Sendable {
     public var cacheKiB: Int = 16 << 10
     /// Bytes of the write-ahead log that are allocated in advance, 0 for none: a commit into allocated space is cheaper
     /// than one that extends the file (decision 0008).
-    public var logReservedBytes: Int = 0
+    public var logReservedBytes = 0
     /// Pages in the write-ahead log at which maintenance starts passive checkpoints, which block no other thread.
     public var passivePages: Int = 8_000
     /// Pages in the write-ahead log at which the writer itself restarts it between two groups (64 MiB). After a crash
