@@ -105,31 +105,19 @@ struct ThreatTableTests {
         #expect(wrong.ids.isEmpty && wrong.unread.count == 4)
     }
 
-    @Test("every published test of SockJS has a test of ours that exists")
-    func published() {
+    @Test(
+        "every test that these documents quote exists",
+        arguments: [("docs/SOCKJS.md", 30), ("docs/TREE.md", 20)])
+    func quoted(path: String, moreThan least: Int) {
         let names = Set(Self.tests.declared)
         var count = 0
-        for line in Repository.lines("docs/SOCKJS.md") where line.contains("\"") {
+        for line in Repository.lines(path) where line.contains("\"") {
             let quoted = line.split(separator: "\"", omittingEmptySubsequences: false)
             for place in quoted.indices where place % 2 == 1 {
-                #expect(names.contains(String(quoted[place])), "docs/SOCKJS.md: there is no test '\(quoted[place])'")
+                #expect(names.contains(String(quoted[place])), "\(path): there is no test '\(quoted[place])'")
                 count += 1
             }
         }
-        #expect(count > 30)
-    }
-
-    @Test("every test that docs/TREE.md quotes exists")
-    func tree() {
-        let names = Set(Self.tests.declared)
-        var count = 0
-        for line in Repository.lines("docs/TREE.md") where line.hasPrefix("|") {
-            let quoted = line.split(separator: "\"", omittingEmptySubsequences: false)
-            for place in quoted.indices where place % 2 == 1 {
-                #expect(names.contains(String(quoted[place])), "docs/TREE.md: there is no test '\(quoted[place])'")
-                count += 1
-            }
-        }
-        #expect(count > 20)
+        #expect(count > least)
     }
 }
