@@ -10,7 +10,7 @@ import ThicketPlatform
 public final class FairQueue<Work: Sendable>: @unchecked Sendable {
     // All mutable state is touched only inside `monitor`.
     @usableFromInline let monitor = Monitor()
-    @usableFromInline var row: RoundRobinQueue<Work>
+    @usableFromInline var turns: RoundRobinQueue<Work>
     @usableFromInline var isClosed = false
     @usableFromInline var throttleCount = 0
     /// `awaitWork` must return, even without work.
@@ -18,14 +18,14 @@ public final class FairQueue<Work: Sendable>: @unchecked Sendable {
 
     /// - Parameter weigh: see `RoundRobinQueue`; called inside the monitor.
     @inlinable public init(weigh: @escaping @Sendable (Work) -> Int = { _ in 1 }) {
-        row = RoundRobinQueue(weigh: weigh)
+        turns = RoundRobinQueue(weigh: weigh)
     }
 
     /// Queues work; after `close` it is dropped.
     @inlinable public func push(_ work: [(tenant: TenantID, work: Work)]) {
         guard !work.isEmpty else { return }
         monitor.locked {
-            if !isClosed { for (tenant, piece) in work { row.append(piece, of: tenant) } }
+            if !isClosed { for (tenant, piece) in work { turns.append(piece, of: tenant) } }
         }
         if work.count == 1 { monitor.wakeOne() } else { monitor.wakeAll() }
     }
@@ -40,20 +40,20 @@ public final class FairQueue<Work: Sendable>: @unchecked Sendable {
     /// handed out again after that.
     @inlinable public func hold(_ tenant: TenantID, puttingBack work: [Work]) {
         monitor.locked {
-            row.hold(tenant)
-            row.putBack(work, of: tenant)
+            turns.hold(tenant)
+            turns.putBack(work, of: tenant)
         }
     }
 
     /// Ends a hold, also after `close`; `work` is the tenant's next piece.
     @inlinable public func resume(_ tenant: TenantID, with work: Work) {
-        monitor.locked { row.resume(tenant, with: work) }
+        monitor.locked { turns.resume(tenant, with: work) }
         monitor.wakeAll()
     }
 
     /// Throttles the tenant until `time`. Pieces that were handed out and not begun are handed out again after that.
     @inlinable public func throttle(_ tenant: TenantID, until time: Int64, puttingBack work: [Work]) {
-        monitor.locked { row.putBack(work, of: tenant) }
+        monitor.locked { turns.putBack(work, of: tenant) }
         throttle(tenant, until: time)
     }
 
@@ -65,24 +65,24 @@ public final class FairQueue<Work: Sendable>: @unchecked Sendable {
             var now = SystemClock.monotonic()
             let end = now + Int64(seconds * 1e9)
             while waits(now, until: end) {
-                monitor.wait(until: isClosed ? .max : min(end, row.wakes(after: now) ?? end))
+                monitor.wait(until: isClosed ? .max : min(end, turns.wakes(after: now) ?? end))
                 now = SystemClock.monotonic()
             }
             isRoused = false
-            return !isClosed || row.hasWork(now, throttles: false)
+            return !isClosed || turns.hasWork(now, throttles: false)
         }
     }
 
     /// Whether nothing can be taken at that time. After `close`, only held work is waited for.
     @inlinable func waits(_ now: Int64, until end: Int64) -> Bool {
-        guard !row.hasWork(now, throttles: !isClosed) else { return false }
-        return isClosed ? row.heldCount > 0 : !isRoused && now < end
+        guard !turns.hasWork(now, throttles: !isClosed) else { return false }
+        return isClosed ? turns.heldCount > 0 : !isRoused && now < end
     }
 
     /// The next work, a share of each tenant; does not wait.
     @inlinable public func take(most: Int, share: Int, weightMax: Int = .max) -> [Work] {
         monitor.locked {
-            row.take(
+            turns.take(
                 most: most, share: share, weightMax: weightMax, now: SystemClock.monotonic(), throttles: !isClosed)
         }
     }
@@ -90,9 +90,9 @@ public final class FairQueue<Work: Sendable>: @unchecked Sendable {
     /// Whether no work is queued, the queue is open, and none of these tenants is throttled or held.
     @inlinable public func isIdle(for tenants: some Sequence<TenantID>) -> Bool {
         monitor.locked {
-            guard !isClosed, row.count == 0 else { return false }
+            guard !isClosed, turns.count == 0 else { return false }
             let now = SystemClock.monotonic()
-            return !tenants.contains { row.isThrottled($0, at: now) || row.isHeld($0) }
+            return !tenants.contains { turns.isThrottled($0, at: now) || turns.isHeld($0) }
         }
     }
 
@@ -107,7 +107,7 @@ public final class FairQueue<Work: Sendable>: @unchecked Sendable {
     @inlinable public func next(atOnce: Int) -> (tenant: TenantID, work: Work)? {
         monitor.locked {
             while true {
-                if let found = row.takeOne(atOnce: isClosed ? .max : atOnce) {
+                if let found = turns.takeOne(atOnce: isClosed ? .max : atOnce) {
                     return found
                 }
                 guard !isClosed else { return nil }
@@ -120,7 +120,7 @@ public final class FairQueue<Work: Sendable>: @unchecked Sendable {
     /// - Returns: whether the tenant has more work queued.
     @discardableResult
     @inlinable public func done(_ tenant: TenantID) -> Bool {
-        let (waits, wakes) = monitor.locked { (row.done(tenant), row.count > 0) }
+        let (waits, wakes) = monitor.locked { (turns.done(tenant), turns.count > 0) }
         if wakes { monitor.wakeOne() }
         return waits
     }
@@ -128,9 +128,9 @@ public final class FairQueue<Work: Sendable>: @unchecked Sendable {
     /// Throttles the tenant until `time`.
     @inlinable public func throttle(_ tenant: TenantID, until time: Int64) {
         monitor.locked {
-            row.throttle(tenant, until: time)
+            turns.throttle(tenant, until: time)
             throttleCount += 1
-            if throttleCount % 256 == 0 { row.forgetThrottles(before: SystemClock.monotonic()) }
+            if throttleCount % 256 == 0 { turns.forgetThrottles(before: SystemClock.monotonic()) }
         }
     }
 }
