@@ -179,9 +179,9 @@ final class LegacyChannel {
     private func received(_ event: ChangeEvent) {
         switch event {
         case .applied(let change):
-            applied(change)
+            let isApplied = apply(change)
             // During a scan the position to store is that of its pages.
-            if phase != .scanning { position = change.cv.text }
+            if isApplied, phase != .scanning { position = change.cv.text }
             if phase == .live { pump(change.key) }
         case .refused(let refusal):
             if let sent = emptying, refusal.ccids.contains(sent.ccid) { return answeredEmpty(refusal) }
@@ -192,27 +192,36 @@ final class LegacyChannel {
         }
     }
 
-    private func applied(_ change: AppliedChange) {
+    /// Applies a change, or requests the object if the change does not fit.
+    ///
+    /// The older libraries store the position of a change only once they have applied it. They forget a request with
+    /// its connection, and ask again when the server sends the change again. Even so, a change of another object that
+    /// they apply meanwhile moves the position past it.
+    /// - Returns: false when the object was requested.
+    private func apply(_ change: AppliedChange) -> Bool {
         if let sent = emptying, change.ccids.contains(sent.ccid) { emptying = nil }
         var object = objects[change.key] ?? Object()
         let isMine = object.pending.map { change.ccids.contains($0.ccid) } ?? false
         if isMine { object.pending = nil }
         objects[change.key] = object
-        guard change.ev > object.version else { return }
+        guard change.ev > object.version else { return true }
         if change.operation == .remove {
             if !object.isDirty || isMine { object.local = nil }
             object.ghost = nil
             object.version = change.ev
             object.isStalled = false
             objects[change.key] = object
-            return
+            return true
         }
         let isNew = (change.sv ?? 0) == 0
         let base = isNew ? JSONObject() : object.version == change.sv ? object.ghost : nil
         guard let base, let value = change.diff?.value,
             let diff = try? ObjectDiff(value),
             let next = try? JSONDiff.apply(diff, to: base)
-        else { return ask(change.key, change.ev) }
+        else {
+            ask(change.key, change.ev)
+            return false
+        }
         if !isMine {
             if object.isDirty, let local = object.local {
                 object.local = Self.carried(local, base: base, over: diff, to: next)
@@ -224,6 +233,7 @@ final class LegacyChannel {
         object.version = change.ev
         object.isStalled = false
         objects[change.key] = object
+        return true
     }
 
     private func refused(_ key: EntityKey, _ code: Int) {

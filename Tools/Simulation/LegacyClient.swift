@@ -3,7 +3,7 @@ import ThicketProtocol
 /// A client like the older libraries: one change in flight per object, the same ccid when it is sent again, local edits
 /// found by comparison with the ghost and rebased by the reference's rules. It keeps its state while the network comes
 /// and goes; its program is never killed.
-final class LegacyClient: Peer {
+class LegacyClient: Peer {
     /// The behaviour in which legacy clients differ.
     enum Habit: Int {
         /// Sends `cv` after each index, as iOS does.
@@ -136,6 +136,11 @@ final class LegacyClient: Peer {
     func startAgain() { if link != nil { lose() } }
 
     func send(_ message: ClientMessage) { link?.send(message.encoded()) }
+
+    /// What it shows; nil: nothing.
+    func local(_ bucket: BucketName, _ key: EntityKey) -> JSONObject? {
+        channels.first { $0.bucket == bucket }?.local(key)
+    }
 
     func compare(_ bucket: BucketName, _ objects: [EntityKey: (version: Version, body: [UInt8])]) {
         channels.first { $0.bucket == bucket }?.compare(objects)
