@@ -25,7 +25,7 @@ public struct TreePlace: Sendable, Hashable {
 /// | 7 | `e` | 4, big-endian |
 /// | 8 | `w` | for each wrap, in the order of the bytes of `t`: lp(t) ‖ lp(k) ‖ lp(c), lengths of 16 bits |
 /// | 9, 10 | `q`, `m` | the decoded bytes |
-/// | 11 | `d` | 1 ‖ id ‖ sealed content, or 2 ‖ id ‖ length (8) ‖ blob id |
+/// | 11 | `d` | 1 ‖ id ‖ length (8) ‖ SHA-256 of the sealed content, or 2 ‖ id ‖ length (8) ‖ blob id |
 /// | 12 | `l` | reserved |
 /// | 13, 14 | `x`, `s` | 8, big-endian |
 /// | 15, 16 | `by`, `k` | UTF-8 |
@@ -49,7 +49,7 @@ public enum CanonicalForm: Sendable {
     ///   - tree: the tree that the node belongs to.
     public func bytes(of record: NodeRecord, _ node: NodeID, in tree: TreePlace) -> [UInt8] {
         var bytes = Self.label
-        bytes.reserveCapacity(512 + record.metadata.count + TreeLimits.inlineBytesMax / 8)
+        bytes.reserveCapacity(512 + record.metadata.count)
         Self.add(1, Array(tree.app.text.utf8), to: &bytes)
         Self.add(2, Array(tree.owner.text.utf8), to: &bytes)
         Self.add(3, Array(node.text.utf8), to: &bytes)

@@ -73,3 +73,11 @@ public struct BlobID: Identifier128 {
     /// The id of these bits.
     public init(_ value: UInt128) { self.value = value }
 }
+
+/// Identifies a batch of changes; made by the device that sends it. The same batch sent again has the same id.
+public struct BatchID: Identifier128 {
+    /// The bits, the first byte the highest.
+    public let value: UInt128
+    /// The id of these bits.
+    public init(_ value: UInt128) { self.value = value }
+}

@@ -8,11 +8,14 @@ public enum NodeData: Sendable, Hashable {
     case inline(DataID, sealed: [UInt8])
     /// Sealed content in a blob: `{"id":…,"z":…,"b":…}`; `length` is the number of the blob's bytes.
     case blob(DataID, length: UInt64, blob: BlobID)
+    /// Content inside the record that a list of nodes leaves out: `{"id":…,"y":…,"h":…}`; `length` is the number of
+    /// sealed bytes, `digest` their SHA-256. Only a server writes it. The record's metadata opens as with the content.
+    case withheld(DataID, length: Int, digest: [UInt8])
 
     /// The version of the content.
     public var id: DataID {
         switch self {
-        case .inline(let id, _), .blob(let id, _, _): id
+        case .inline(let id, _), .blob(let id, _, _), .withheld(let id, _, _): id
         }
     }
 
@@ -20,6 +23,7 @@ public enum NodeData: Sendable, Hashable {
     public var plainLength: UInt64 {
         switch self {
         case .inline(_, let sealed): UInt64(max(0, sealed.count - AEADSuite.tagBytes))
+        case .withheld(_, let length, _): UInt64(max(0, length - AEADSuite.tagBytes))
         case .blob(_, let length, _): Self.plainLength(sealed: length) ?? 0
         }
     }
@@ -35,6 +39,12 @@ public enum NodeData: Sendable, Hashable {
             let layout = try? ContentLayout(length: length - tags), layout.sealedLength == length
         else { return nil }
         return layout.length
+    }
+
+    /// The same content without its bytes; content in a blob stays as it is.
+    public var withoutInline: NodeData {
+        guard case .inline(let id, let sealed) = self else { return self }
+        return .withheld(id, length: sealed.count, digest: Hash.sha256(sealed))
     }
 
     /// Reads `d`.
@@ -53,23 +63,36 @@ public enum NodeData: Sendable, Hashable {
             let length = UInt64(try RecordValue.number(length, .data, 0...Int64.max))
             guard Self.plainLength(sealed: length) != nil else { throw .badBlobSize }
             self = .blob(id, length: length, blob: blob)
+        } else if object.count == 3, let length = object["y"], let digest = object["h"] {
+            let bytes = Int64(TreeLimits.contentBytesMin)...Int64(TreeLimits.inlineBytesMax)
+            let octets = try RecordValue.octets(digest, .data)
+            guard octets.count == NodeData.digestBytes else { throw .badBytes(.data) }
+            self = .withheld(id, length: Int(try RecordValue.number(length, .data, bytes)), digest: octets)
         } else {
             throw .badData
         }
     }
 
+    private static let digestBytes = 32
+
     var json: JSONValue {
         switch self {
+        case .withheld(let id, let length, let digest):
+            [
+                "id": .string(id.text), "y": .number(JSONNumber(Int64(length))),
+                "h": .string(Base64.encodeURL(digest)),
+            ]
         case .inline(let id, let sealed): ["id": .string(id.text), "i": .string(Base64.encodeURL(sealed))]
         case .blob(let id, let length, let blob):
             ["id": .string(id.text), "z": .number(JSONNumber(Int64(length))), "b": .string(blob.text)]
         }
     }
 
-    /// 1 ‖ id ‖ sealed bytes, or 2 ‖ id ‖ length(8) ‖ blob id.
+    /// 1 ‖ id ‖ length(8) ‖ SHA-256 of the sealed bytes, or 2 ‖ id ‖ length(8) ‖ blob id.
     var canonical: [UInt8] {
         switch self {
-        case .inline(let id, let sealed): [1] + id.octets + sealed
+        case .inline: withoutInline.canonical
+        case .withheld(let id, let length, let digest): [1] + id.octets + UInt64(length).octets + digest
         case .blob(let id, let length, let blob): [2] + id.octets + length.octets + blob.octets
         }
     }

@@ -71,6 +71,7 @@ public struct NodeRecord: Sendable, Hashable {
             base: try RecordValue.number(object, .base, 0...TreeLimits.versionMax))
         signature = try RecordSignature.read(object)
         stamps = try RecordStamps(object)
+        if origin == .device, case .withheld? = data { throw .badData }
         try checkLengths()
     }
 

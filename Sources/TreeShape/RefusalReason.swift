@@ -23,14 +23,22 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
     case stale
     /// The record has too many bytes.
     case record
+    /// The request is not a batch, or one of its operations does not have the form of an operation.
+    case badBatch = "bad-batch"
+    /// Another batch with this id was made before.
+    case batchID = "batch-id"
+    /// The batch is larger than one batch may be.
+    case batch
 
     /// The code of the answer.
     public var code: ErrorCode {
         switch self {
-        case .badRecord, .nameTaken, .parentMissing, .cycle, .leafOnly, .depth, .trunk: .invalidRequest
+        case .badRecord, .nameTaken, .parentMissing, .cycle, .leafOnly, .depth, .trunk, .badBatch:
+            .invalidRequest
         case .nodeMissing: .notFound
         case .stale: .badVersion
-        case .record: .tooLarge
+        case .record, .batch: .tooLarge
+        case .batchID: .duplicateChange
         }
     }
 }

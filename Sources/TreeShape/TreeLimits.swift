@@ -32,4 +32,27 @@ public enum TreeLimits {
     public static let timeMax: Int64 = 253_402_300_799_999
     /// The largest version of a node: JavaScript reads it without loss.
     public static let versionMax: Int64 = 1 << 53 - 1
+
+    /// Operations of one batch.
+    public static let batchOperationsMax = 1_000
+    /// Changes that one batch makes: each put and each removed node is one. A larger branch is removed in parts.
+    public static let batchChangesMax = 1_000
+    /// Bytes of a batch as it is sent: its records are decided in one time slice of the server.
+    public static let batchBytesMax = 2_097_152
+    /// Levels of JSON in a batch: the batch, its list, an operation, and those of a record.
+    static let batchDepthMax: Int = 3 + jsonDepthMax
+    /// Nodes that all operations of a batch list in `known` together.
+    public static let knownNodesMax = 16_384
+    /// Nodes that an answer lists of those that a removal of a branch has left; `left` counts all.
+    public static let survivorsListedMax = 100
+    /// Nodes of one page of children if the query names no other number.
+    public static let childrenDefault = 100
+    /// Nodes of one answer with children: parents times nodes per parent.
+    public static let childrenMax = 1_000
+    /// Parents of one query.
+    public static let childrenParentsMax = 100
+    /// Bytes of a query for the children of many parents.
+    public static let childrenQueryBytesMax = 16_384
+    /// Bytes of records after which a page of children ends. The list of each parent has at least one node, if any.
+    public static let childrenBytesMax = 4_194_304
 }

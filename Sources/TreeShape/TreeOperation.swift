@@ -1,0 +1,82 @@
+public import ThicketProtocol
+
+/// One operation of a batch.
+public enum TreeOperation: Sendable, Hashable {
+    /// Writes a node: `{"op":"put","id":…,"sv":…,"record":{…}}`. `source` is the version that is replaced, 0 for a new
+    /// node; the record's `s` is the same number.
+    case put(NodeID, source: Version, NodeRecord)
+    /// Removes a node without children: `{"op":"delete","id":…,"sv":…}`. `source` is its version, from 1.
+    case delete(NodeID, source: Version)
+    /// Removes a branch: `{"op":"deleteTree","id":…,"sv":…,"known":{id:version},"outdated":…,"unknown":…}`; without
+    /// `known` when nothing below the root is known.
+    case deleteTree(BranchRemoval)
+
+    /// The node that is written or removed, or the root of the branch.
+    public var node: NodeID {
+        switch self {
+        case .put(let node, _, _), .delete(let node, _): node
+        case .deleteTree(let branch): branch.node
+        }
+    }
+
+    /// Nodes that the operation lists in `known`.
+    var knownCount: Int { if case .deleteTree(let branch) = self { branch.known.count } else { 0 } }
+
+    private static let putMembers: Set<String> = ["op", "id", "sv", "record"]
+    private static let deleteMembers: Set<String> = ["op", "id", "sv"]
+
+    init(_ value: JSONValue) throws(BatchFault.Kind) {
+        guard case .object(let object) = value else { throw .form(.notObject) }
+        switch object["op"]?.stringValue {
+        case "put": self = try Self.put(value)
+        case "delete":
+            let (object, node) = try Self.opened(value, Self.deleteMembers)
+            self = .delete(
+                node,
+                source: try Self.formed { () throws(TreeCallFault) in
+                    try object.number("sv", 1...TreeLimits.versionMax)
+                })
+        case "deleteTree":
+            let (object, node) = try Self.opened(value, BranchRemoval.members)
+            self = .deleteTree(try Self.formed { () throws(TreeCallFault) in try BranchRemoval(object, node) })
+        default: throw .form(.badValue("op"))
+        }
+    }
+
+    private static func put(_ value: JSONValue) throws(BatchFault.Kind) -> TreeOperation {
+        let (object, node) = try opened(value, putMembers)
+        let (source, sent) = try formed { () throws(TreeCallFault) in
+            (try object.number("sv", 0...TreeLimits.versionMax), try object.value("record"))
+        }
+        guard case .object(let record) = sent else { throw .form(.badValue("record")) }
+        do throws(RecordFault) { return .put(node, source: source, try NodeRecord(record, from: .device)) } catch {
+            throw .record(error)
+        }
+    }
+
+    /// The members, and the node that `id` names.
+    private static func opened(
+        _ value: JSONValue, _ members: Set<String>
+    ) throws(BatchFault.Kind) -> (CallObject, NodeID) {
+        let (object, key) = try formed { () throws(TreeCallFault) in
+            let object = try CallObject(value, members)
+            return (object, try object.text("id"))
+        }
+        do throws(TreeRefusal) { return (object, try TreeCheck.node(of: key)) } catch { throw .refusal(error) }
+    }
+
+    private static func formed<Value>(
+        _ body: () throws(TreeCallFault) -> Value
+    ) throws(BatchFault.Kind) -> Value {
+        do throws(TreeCallFault) { return try body() } catch { throw .form(error) }
+    }
+
+    var json: JSONValue {
+        switch self {
+        case .put(let node, let source, let record):
+            ["op": "put", "id": .string(node.text), "sv": .version(source), "record": .object(record.object)]
+        case .delete(let node, let source): ["op": "delete", "id": .string(node.text), "sv": .version(source)]
+        case .deleteTree(let branch): branch.json
+        }
+    }
+}
