@@ -12,7 +12,7 @@ public struct SectionMap: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - sizes: what the metadata of the record says.
-    ///   - plainLength: bytes of the plain stream (`NodeData.plainLength`).
+    ///   - plainLength: bytes of the plain stream (`RecordData.plainLength`).
     /// - Throws: `damaged` if the sections are longer than the stream.
     public init(_ sizes: SectionSizes, plainLength: UInt64) throws(ContentFault) {
         guard sizes.length <= plainLength, let layout = try? ContentLayout(length: plainLength) else {

@@ -153,7 +153,7 @@ public struct NodeSealer: Sendable {
 
     private func sealed(
         _ content: DraftContent
-    ) throws(SealFault) -> (access: ContentAccess, data: NodeData)? {
+    ) throws(SealFault) -> (access: ContentAccess, data: RecordData)? {
         switch content {
         case .none: return nil
         case .inline(let content, let padding):

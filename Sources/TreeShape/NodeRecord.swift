@@ -24,7 +24,7 @@ public struct NodeRecord: Sendable, Hashable {
     /// The sealed metadata: suite ‖ nonce ‖ ciphertext ‖ tag.
     public var metadata: [UInt8]
     /// The content; nil for a node without content.
-    public var data: NodeData?
+    public var data: RecordData?
     /// Milliseconds since 1970 at which the server removes the node; nil: never.
     public var burnTime: Int64?
     /// The version that the record replaces; 0 for a new node.
@@ -37,7 +37,7 @@ public struct NodeRecord: Sendable, Hashable {
     /// A record without signature and stamps, which is not checked.
     public init(
         parent: NodeParent, tag: NodeTag, epoch: UInt32, wraps: [RecordWrap], commitment: [UInt8],
-        metadata: [UInt8] = [], data: NodeData? = nil, burnTime: Int64? = nil, base: Version
+        metadata: [UInt8] = [], data: RecordData? = nil, burnTime: Int64? = nil, base: Version
     ) {
         (self.parent, self.tag, self.epoch, self.wraps) = (parent, tag, epoch, wraps.inOrder)
         (self.commitment, self.metadata, self.data) = (commitment, metadata, data)
@@ -66,7 +66,7 @@ public struct NodeRecord: Sendable, Hashable {
             epoch: UInt32(try RecordValue.number(object, .epoch, 0...Int64(UInt32.max))),
             wraps: try [RecordWrap](RecordValue.member(object, .wraps)),
             commitment: try RecordValue.octets(object, .commitment),
-            metadata: try RecordValue.octets(object, .metadata), data: try object["d"].map(NodeData.init),
+            metadata: try RecordValue.octets(object, .metadata), data: try object["d"].map(RecordData.init),
             burnTime: try RecordValue.number(ifPresent: object, .burnTime, 1...TreeLimits.timeMax),
             base: try RecordValue.number(object, .base, 0...TreeLimits.versionMax))
         signature = try RecordSignature.read(object)

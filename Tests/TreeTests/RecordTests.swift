@@ -238,9 +238,9 @@ struct RecordTests {
     func blobLengths() {
         for plain: UInt64 in [64, 65_535, 65_536, 65_537, 131_072, 1 << 30, (1 << 30) + 1] {
             let sealed = plain + 16 * ((plain + 65_535) / 65_536)
-            #expect(NodeData.plainLength(sealed: sealed) == plain)
+            #expect(RecordData.plainLength(sealed: sealed) == plain)
         }
-        #expect(NodeData.plainLength(sealed: .max) == nil && NodeData.plainLength(sealed: 1 << 60) == nil)
+        #expect(RecordData.plainLength(sealed: .max) == nil && RecordData.plainLength(sealed: 1 << 60) == nil)
     }
 
     @Test("author, key and signature come together or not at all, and are kept")

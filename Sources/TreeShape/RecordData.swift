@@ -3,7 +3,7 @@ import ThicketPlatform
 import ThicketProtocol
 
 /// The content of a node as its record names it: `d`.
-public enum NodeData: Sendable, Hashable {
+public enum RecordData: Sendable, Hashable {
     /// Sealed content inside the record: `{"id":…,"i":…}`.
     case inline(DataID, sealed: [UInt8])
     /// Sealed content in a blob: `{"id":…,"z":…,"b":…}`; `length` is the number of the blob's bytes.
