@@ -18,7 +18,7 @@ public struct ChildrenQuery: Sendable, Hashable {
     public var order: Order
     /// Where the list of a single parent goes on: `next` of the page before; nil for the first page.
     public var before: String?
-    /// Whether content inside records is left out: `NodeData.withheld`.
+    /// Whether content inside records is left out: `RecordData.withheld`.
     public var isSkeleton: Bool
     /// Whether each node comes with `ChildStats`.
     public var wantsStats: Bool

@@ -6,7 +6,7 @@ public struct ListedNode: Sendable, Hashable {
     public var id: NodeID
     /// Its version.
     public var version: Version
-    /// Its record with the server's stamps; in a skeleton without content inside it (`NodeData.withheld`).
+    /// Its record with the server's stamps; in a skeleton without content inside it (`RecordData.withheld`).
     public var record: NodeRecord
     /// What is below it; nil when the query did not want it.
     public var stats: ChildStats?

@@ -42,7 +42,7 @@ public enum RecordData: Sendable, Hashable {
     }
 
     /// The same content without its bytes; content in a blob stays as it is.
-    public var withoutInline: NodeData {
+    public var withoutInline: RecordData {
         guard case .inline(let id, let sealed) = self else { return self }
         return .withheld(id, length: sealed.count, digest: Hash.sha256(sealed))
     }
@@ -66,7 +66,7 @@ public enum RecordData: Sendable, Hashable {
         } else if object.count == 3, let length = object["y"], let digest = object["h"] {
             let bytes = Int64(TreeLimits.contentBytesMin)...Int64(TreeLimits.inlineBytesMax)
             let octets = try RecordValue.octets(digest, .data)
-            guard octets.count == NodeData.digestBytes else { throw .badBytes(.data) }
+            guard octets.count == RecordData.digestBytes else { throw .badBytes(.data) }
             self = .withheld(id, length: Int(try RecordValue.number(length, .data, bytes)), digest: octets)
         } else {
             throw .badData

@@ -25,6 +25,16 @@ public enum TreeOperation: Sendable, Hashable {
     private static let putMembers: Set<String> = ["op", "id", "sv", "record"]
     private static let deleteMembers: Set<String> = ["op", "id", "sv"]
 
+    /// Reads an operation in its written form.
+    ///
+    /// - Throws: `BatchFault.Kind` for every deviation.
+    public init(parsing text: [UInt8]) throws(BatchFault.Kind) {
+        let value = try Self.formed { () throws(TreeCallFault) in
+            try CallObject.parse(text, bytesMax: TreeLimits.batchBytesMax, maxDepth: TreeLimits.batchDepthMax)
+        }
+        try self.init(value)
+    }
+
     init(_ value: JSONValue) throws(BatchFault.Kind) {
         guard case .object(let object) = value else { throw .form(.notObject) }
         switch object["op"]?.stringValue {
@@ -71,7 +81,8 @@ public enum TreeOperation: Sendable, Hashable {
         do throws(TreeCallFault) { return try body() } catch { throw .form(error) }
     }
 
-    var json: JSONValue {
+    /// The operation as JSON, in its written form.
+    public var json: JSONValue {
         switch self {
         case .put(let node, let source, let record):
             ["op": "put", "id": .string(node.text), "sv": .version(source), "record": .object(record.object)]

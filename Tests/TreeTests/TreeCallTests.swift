@@ -287,7 +287,7 @@ struct TreeCallTests {
         #expect(throws: RecordFault.badData) { try NodeRecord(record.object, from: .device) }
         guard case .withheld(let id, let length, var digest) = record.data else { return #expect(Bool(false)) }
         digest[0] ^= 1
-        for data: NodeData in [
+        for data: RecordData in [
             .withheld(id, length: length + 64, digest: record.data.map { _ in digest } ?? []),
             .withheld(id, length: length, digest: digest), .withheld(DataID(1), length: length, digest: digest),
         ] {
