@@ -84,6 +84,13 @@ let libraries: [Target] = [
     library(
         "ThicketClient", "Sources/Client",
         ["ThicketSealed", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform", "CCurl"]),
+    // The tree for apps, on top of the client library: nodes, changes, and their content on disk and in transfer.
+    library(
+        "ThicketTreesystem", "Sources/Treesystem",
+        [
+            "ThicketClient", "ThicketTree", "ThicketTreeShape", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto",
+            "ThicketPlatform",
+        ]),
     // Encrypted notes, on top of the client library.
     library(
         "ThicketOnions", "Sources/Onions", ["ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
@@ -208,6 +215,12 @@ let suites: [Target] = [
         [
             "ThicketTree", "ThicketTreeShape", "ThicketProtocol", "ThicketCrypto", "ThicketNonces",
             "ThicketTestSupport",
+        ]),
+    tests(
+        "TreesystemTests",
+        [
+            "ThicketTreesystem", "ThicketClient", "ThicketTree", "ThicketTreeShape", "ThicketSQLite",
+            "ThicketProtocol", "ThicketCrypto", "ThicketNonces", "ThicketTestSupport", "ThicketFaultDisk",
         ]),
     tests("SQLiteTests", ["ThicketFaultDisk", "ThicketSQLite", "ThicketTestSupport"]),
     tests(

@@ -72,6 +72,13 @@ struct ImportTests {
             ]
         ),
         ("Sources/Client/Transport", ["ThicketProtocol", "ThicketCrypto", "CCurl", "Foundation", "Glibc", "Darwin"]),
+        (
+            "Sources/Treesystem",
+            [
+                "ThicketClient", "ThicketTree", "ThicketTreeShape", "ThicketSQLite", "ThicketProtocol",
+                "ThicketCrypto", "Glibc", "Darwin",
+            ]
+        ),
         ("Sources/Onions", ["ThicketClient", "ThicketProtocol", "ThicketCrypto", "Glibc", "Darwin"]),
         (
             "Sources/Replay",

@@ -6,7 +6,8 @@ struct PortabilityTests {
     /// The folders of the client and its programs.
     private static let folders = [
         "Sources/Platform", "Sources/Protocol", "Sources/Crypto", "Sources/SealedShape", "Sources/Sealed",
-        "Sources/TreeShape", "Sources/Tree", "Sources/SQLite", "Sources/Client", "Sources/CLI", "Sources/CommandLine",
+        "Sources/TreeShape", "Sources/Tree", "Sources/SQLite", "Sources/Client", "Sources/Treesystem", "Sources/CLI",
+        "Sources/CommandLine",
     ]
 
     /// APIs of Linux only, and libraries that another one replaces on Apple platforms.
