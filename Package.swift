@@ -259,7 +259,7 @@ let suites: [Target] = [
         [
             "ThicketNet", "ThicketScheduling",
             "ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
-            "ThicketTestSupport",
+            "ThicketTreeShape", "ThicketTestSupport",
         ]),
     tests(
         "ProcessTests",

@@ -23,8 +23,8 @@ public struct ChildrenQuery: Sendable, Hashable {
     /// Whether each node comes with `ChildStats`.
     public var wantsStats: Bool
 
-    /// A query, which is not checked. Without `limit`, each of the parents has an equal part of what an answer holds, at
-    /// most `TreeLimits.childrenDefault`.
+    /// A query, which is not checked. Without `limit`, each of the parents has an equal part of what an answer holds,
+    /// at most `TreeLimits.childrenDefault`.
     public init(
         of parents: [NodeParent], limit: Int? = nil, order: Order = .newest, before: String? = nil,
         isSkeleton: Bool = false, wantsStats: Bool = false

@@ -43,8 +43,10 @@ public enum TreeLimits {
     static let batchDepthMax: Int = 3 + jsonDepthMax
     /// Nodes that all operations of a batch list in `known` together.
     public static let knownNodesMax = 16_384
-    /// Nodes that an answer lists of those that a removal of a branch has left; `left` counts all.
+    /// Nodes that an answer lists of those that one removal of a branch has left; `left` counts all.
     public static let survivorsListedMax = 100
+    /// Nodes that an answer lists of those that all removals of the batch have left.
+    public static let batchSurvivorsMax = 1_000
     /// Nodes of one page of children if the query names no other number.
     public static let childrenDefault = 100
     /// Nodes of one answer with children: parents times nodes per parent.

@@ -28,12 +28,18 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     case wholeTree
     /// The change has another form than those of a node's record.
     case badChange
+    /// The ccid of a single change has the form of those of a batch (`BatchMark`).
+    case batchChangeID
+    /// Another batch with this id was made before.
+    case otherBatch
+    /// The batch would make more changes than `TreeLimits.batchChangesMax`.
+    case batchTooLarge
 
     /// The word for the answer of a server.
     public var reason: RefusalReason {
         switch self {
         case .trunkIsFixed: .trunk
-        case .badKey, .otherBase, .inboxName, .badChange: .badRecord
+        case .badKey, .otherBase, .inboxName, .badChange, .batchChangeID: .badRecord
         case .stale: .stale
         case .nodeMissing: .nodeMissing
         case .parentMissing: .parentMissing
@@ -41,6 +47,8 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .tooDeep: .depth
         case .nameTaken: .nameTaken
         case .hasChildren, .wholeTree: .leafOnly
+        case .otherBatch: .batchID
+        case .batchTooLarge: .batch
         }
     }
 
@@ -60,6 +68,9 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .hasChildren: "a node with children cannot be removed"
         case .wholeTree: "a tree cannot be emptied; nodes are removed one by one"
         case .badChange: "a change of a node has the record in d, or sets and removes its members in v"
+        case .batchChangeID: "a ccid in this form belongs to a change of a batch"
+        case .otherBatch: "another batch with this id was made before"
+        case .batchTooLarge: "a batch makes at most \(TreeLimits.batchChangesMax) changes"
         }
     }
 }

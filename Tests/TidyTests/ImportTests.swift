@@ -39,7 +39,14 @@ struct ImportTests {
         ("Sources/Server/Mail", ["ThicketAuth", "CCurl", "Glibc"]),
         (
             "Sources/Server/Session",
-            ["ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketProtocol", "ThicketCrypto"]
+            ["ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketTreeShape", "ThicketProtocol", "ThicketCrypto"]
+        ),
+        (
+            "Sources/Server/REST",
+            [
+                "ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketTreeShape", "ThicketProtocol",
+                "ThicketCrypto", "Glibc",
+            ]
         ),
         (
             "Sources/Server/Sync",

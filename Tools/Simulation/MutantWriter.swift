@@ -60,6 +60,22 @@ class MutantReader: StoreReader {
         try inner.children(of: parent, in: bucket, limit: limit)
     }
 
+    final func children(_ read: ChildRead, in bucket: BucketRow) throws(StoreError) -> [StoredChildren] {
+        try inner.children(read, in: bucket)
+    }
+
+    final func burningNodes(at time: Int64, limit: Int) throws(StoreError) -> [BurningNode] {
+        try inner.burningNodes(at: time, limit: limit)
+    }
+
+    final func batchAnswer(_ batch: BatchID, in bucket: BucketRow) throws(StoreError) -> BatchAnswer? {
+        try inner.batchAnswer(batch, in: bucket)
+    }
+
+    final func batchAnswers(before time: Int64, limit: Int) throws(StoreError) -> [BatchPlace] {
+        try inner.batchAnswers(before: time, limit: limit)
+    }
+
     final func head(of key: EntityKey, in bucket: BucketRow) throws(StoreError) -> EntityHead? {
         guard mutant == .staleHead, let head = try inner.head(of: key, in: bucket), head.body != nil,
             let old = try inner.body(

@@ -54,6 +54,8 @@ final class SweepServer {
         for event in outcome.buckets.flatMap(\.events) {
             switch event {
             case .applied(let applied): answer.applied.formUnion(Self.changeIDs(of: applied.element))
+            // The sweep sends none.
+            case .batch: break
             case .refused(let refused):
                 for ccid in refused.changeIDs {
                     if refused.code == .duplicateChange {

@@ -96,6 +96,12 @@ public final class Metrics: Sendable {
     /// Changes refused in trees, by reason.
     public let treeRefused = CounterFamily<RefusalReason>(
         "thicket_tree_refused_total", by: "reason", "Changes refused in trees, by the reason in the answer.")
+    /// Batches of trees that were answered with success.
+    public let treeBatches = Counter(
+        "thicket_tree_batches_total", "Batches of trees that were made, repeated ones included.")
+    /// Nodes removed because their burn time has come.
+    public let treeBurned = Counter(
+        "thicket_tree_burned_total", "Nodes of trees that were removed because their burn time has come.")
     /// Changes of older versions that were transformed.
     public let changesRebased = Counter(
         "thicket_changes_rebased_total", "Changes of older versions that were transformed.")

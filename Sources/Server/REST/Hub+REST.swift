@@ -1,5 +1,6 @@
 import ThicketNet
 import ThicketProtocol
+import ThicketTreeShape
 
 // Requests of the data API. Each is a session with one channel, so that tokens, buckets, limits, the shard and the
 // readers treat it like a socket's session; what would be sent becomes its one answer.
@@ -14,6 +15,7 @@ extension Hub {
         insert(session)
         var request = InitRequest()
         request.deviceID = call.deviceID
+        if call.makesTree { request.mode = BucketMode.tree.word }
         let channel = Channel(
             session: session, number: Self.callChannel, generation: nextGeneration, clientID: call.clientID,
             bucketName: call.bucket, request: request)
@@ -53,11 +55,15 @@ extension Hub {
     /// - Returns: whether the request needed no bucket and was answered.
     func isAnswered(_ channel: Channel, by admission: Admission) -> Bool {
         guard let exchange = channel.session.exchange else { return false }
+        if let owner = exchange.call.owner, owner != admission.user {
+            answer(channel.session, RESTAnswer.noTree)
+            return true
+        }
         switch exchange.call.operation {
         case .user: answer(channel.session, RESTAnswer.user(admission.user, name: admission.name))
         case .buckets: read(.buckets(exchange.call.app, admission.user), for: channel)
         case .all(let query): beginAll(exchange, query, on: channel)
-        case .object, .index, .write, .submit, .changes, .unread: return false
+        case .object, .index, .write, .submit, .changes, .unread, .batch, .children: return false
         }
         return true
     }
@@ -80,6 +86,8 @@ extension Hub {
             submit(changes, on: channel, bytes: exchange.call.bytes, now: now)
         case .changes(let text): wait(on: channel, since: text, now: now)
         case .unread(let body): read(body, for: channel)
+        case .batch(let request): submit(request, of: feed, on: channel, now: now)
+        case .children(let query): children(query, of: feed, for: channel)
         case .buckets, .user, .all: break
         }
     }
@@ -113,6 +121,7 @@ extension Hub {
         case .body(let reading): hasRead(reading, exchange, on: channel, now: now)
         case .all(let page): foundAll(exchange, page, on: channel, now: now)
         case .index(let frame, _): answer(session, RESTAnswer.json(Array(frame.argument)))
+        case .children(let page): answer(session, RESTAnswer.json(page))
         case .indexForgotten: restart(request, on: channel)
         case .entity, .changesForgotten: answer(session, RESTAnswer.unknownPosition)
         case .failed: answer(session, RESTAnswer.busy("The store cannot be read."))
@@ -156,6 +165,9 @@ extension Hub {
                     let exchange = channel.session.exchange
                 else { continue }
                 applied(outcome, exchange, on: channel)
+            case .batch(let outcome):
+                guard let channel = self.channel(outcome.origin, in: feed) else { continue }
+                answer(channel.session, RESTAnswer.json(outcome.answer))
             case .refused(let outcome):
                 guard let channel = self.channel(outcome.origin, in: feed),
                     let exchange = channel.session.exchange
@@ -204,6 +216,12 @@ extension Hub {
             let removes = change.operation == .remove
             answer(channel.session, RESTAnswer.of(code, removes: removes, isConditional: terms.condition != nil))
         case .submit: gather(element, exchange, on: channel)
+        case .batch:
+            let tree = outcome?.tree
+            answer(
+                channel.session,
+                RESTAnswer.of(
+                    BatchRefusal(code, tree?.reason, operation: outcome?.operation, current: tree?.current)))
         default: break
         }
     }

@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketTreeShape
 
 /// The answers of the data API. Errors are JSON: a `code` for programs, a `message`, and a `hint` on what to do.
 /// Successes have the plain shapes that Simperium's clients read (wire contract, 8.2).
@@ -89,6 +90,9 @@ enum RESTAnswer {
     static let sealedBucket = failure(
         400, "sealed_bucket", "The bucket is sealed: the server accepts only sealed changes.",
         "Write with a client that has the bucket's keys; POST changes accepts its sealed changes.")
+    static let noTree = failure(
+        404, "no_tree", "The user has no tree in this app, or it is another user's.",
+        "Trees are at /1/APP/tree/USER of the user of the token; the first batch makes the tree.")
     static let objectNotFound = failure(
         404, "not_found", "The object does not exist, or not at this version.",
         "It was removed or never created, or the version is no longer kept. The index lists the existing objects.")
@@ -170,6 +174,20 @@ enum RESTAnswer {
         case .badVersion: versionMismatch
         default: nil
         }
+    }
+
+    /// The methods of a tree's `batch`.
+    static let batchMethods = "POST, OPTIONS"
+
+    /// A refused batch. The status is the code of the refusal.
+    static func of(_ refusal: BatchRefusal) -> HTTPResponse {
+        var response = HTTPResponse.json(
+            refusal.code.rawValue,
+            JSONValue.object(TreeBatchAnswer.refused(refusal).object).serialized())
+        // RFC 9110: 10.2.1 wants one field with 405, 10.2.3 recommends the other with 503.
+        if refusal.code == .badVersion { response.fields.append("allow", batchMethods) }
+        if refusal.code == .unavailable { response.fields.append("retry-after", "1") }
+        return response
     }
 
     /// A refused change as an HTTP response.

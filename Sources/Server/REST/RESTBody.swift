@@ -1,5 +1,6 @@
 import ThicketProtocol
 import ThicketScheduling
+import ThicketTreeShape
 
 /// The unparsed body of a request that changes something, with what else the request says about the change. Small
 /// bodies are parsed on the loop, others on a reader's thread, because parsing a megabyte takes milliseconds.
@@ -10,6 +11,8 @@ public struct RESTBody: Sendable {
         case object(key: EntityKey, ccid: String, version: Version?, ChangeTerms, wantsObject: Bool)
         /// Changes in the form that sockets send.
         case changes
+        /// A batch of a tree.
+        case batch
     }
 
     /// The result of parsing the body.
@@ -41,6 +44,10 @@ public struct RESTBody: Sendable {
                     terms,
                     wantsObject: wantsObject))
         case .changes: return changes()
+        case .batch:
+            do throws(BatchFault) { return .operation(.batch(try TreeBatchRequest(parsing: bytes))) } catch {
+                return .refused(RESTAnswer.of(BatchRefusal(error)))
+            }
         }
     }
 

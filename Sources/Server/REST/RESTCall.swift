@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketTreeShape
 
 /// One request of the data API, checked as far as that needs no access to the store.
 public struct RESTCall: Sendable {
@@ -20,7 +21,11 @@ public struct RESTCall: Sendable {
         case buckets
         /// The user to whom the token belongs.
         case user
-        /// A `write` or a `submit` whose body is so large that a reader's thread must parse it.
+        /// Changes of a tree, made together or not at all; answered when they are on disk.
+        case batch(TreeBatchRequest)
+        /// Children of nodes of a tree.
+        case children(ChildrenQuery)
+        /// A `write`, a `submit` or a `batch` whose body is so large that a reader's thread must parse it.
         case unread(RESTBody)
     }
 
@@ -42,6 +47,8 @@ public struct RESTCall: Sendable {
     public let bytes: Int
     /// Fields that every answer to the request carries, such as those of CORS.
     public var answerFields: [HTTPField] = []
+    /// The owner in the path of a tree's call; nil for other calls.
+    public var owner: UserID?
 }
 
 /// The versions of an object that a client wants to receive (RFC 9110, 13.1).
@@ -127,6 +134,17 @@ final class RESTExchange {
 }
 
 extension RESTCall {
+    /// Whether the call makes the tree if the user has none, as an `init` with `"mode":"tree"` does.
+    var makesTree: Bool {
+        switch operation {
+        case .batch: return true
+        case .unread(let body):
+            if case .batch = body.content { return true }
+            return false
+        case .object, .index, .write, .submit, .changes, .all, .buckets, .user, .children: return false
+        }
+    }
+
     /// The terms of its change.
     var terms: ChangeTerms? {
         if case .write(_, let terms, _) = operation { return terms }

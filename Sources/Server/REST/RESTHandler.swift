@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketTreeShape
 
 /// Reads requests of the data API (wire contract, 8.2): from an HTTP request to a checked call, or to an answer that
 /// needs no access to the store. Pure, except for the ccids that it makes for clients that send none.
@@ -34,6 +35,7 @@ struct RESTHandler: Sendable {
         do {
             var call = try self.call(request, at: place)
             call.answerFields = cors.fields(for: request)
+            call.owner = try owner(in: place)
             return .call(call)
         } catch {
             return .answer(cors.marking(error.response, to: request))
@@ -51,6 +53,16 @@ struct RESTHandler: Sendable {
     private enum Resource {
         case object(String, version: String?)
         case index, changes, all, buckets, user
+        case batch(owner: String)
+        case children(owner: String)
+
+        /// The owner in the path of a tree's call.
+        var owner: String? {
+            switch self {
+            case .batch(let owner), .children(let owner): owner
+            case .object, .index, .changes, .all, .buckets, .user: nil
+            }
+        }
     }
 
     private struct Place {
@@ -62,7 +74,8 @@ struct RESTHandler: Sendable {
         var allowed: String {
             switch resource {
             case .object: "GET, HEAD, POST, DELETE, OPTIONS"
-            case .changes: "GET, HEAD, POST, OPTIONS"
+            case .changes, .children: "GET, HEAD, POST, OPTIONS"
+            case .batch: RESTAnswer.batchMethods
             case .index, .all, .buckets, .user: "GET, HEAD, OPTIONS"
             }
         }
@@ -90,6 +103,10 @@ struct RESTHandler: Sendable {
         case 3 where named(parts[2], "changes"): resource = .changes
         case 3 where named(parts[2], "all"): resource = .all
         case 4 where named(parts[2], "i"): resource = .object(RESTQuery.decode(parts[3].utf8), version: nil)
+        case 4 where named(parts[1], "tree") && named(parts[3], "batch"):
+            resource = .batch(owner: RESTQuery.decode(parts[2].utf8))
+        case 4 where named(parts[1], "tree") && named(parts[3], "children"):
+            resource = .children(owner: RESTQuery.decode(parts[2].utf8))
         case 6 where named(parts[2], "i") && named(parts[4], "v"):
             resource = .object(RESTQuery.decode(parts[3].utf8), version: String(parts[5]))
         default: return .failure(Refusal(RESTAnswer.noSuchPath))
@@ -121,9 +138,16 @@ struct RESTHandler: Sendable {
             try Self.name(name, of: "X-Simperium-User", "It is a user's id of 1 to 256 bytes.")
         }
         return RESTCall(
-            app: app, bucket: bucket, token: token, user: user, deviceID: request.fields["x-rezolve-device-id"],
+            app: app, bucket: bucket, token: token, user: user,
+            deviceID: request.fields["x-rezolve-device-id"],
             clientID: client,
             operation: try operation(place.resource, method, request, query), bytes: request.body.count)
+    }
+
+    private func owner(in place: Place) throws(Refusal) -> UserID? {
+        guard let name = place.resource.owner else { return nil }
+        guard let owner = try? UserID(name) else { throw Refusal(RESTAnswer.noTree) }
+        return owner
     }
 
     /// `clientid` of changes whose author sent none. No client library uses this value.
@@ -148,6 +172,13 @@ struct RESTHandler: Sendable {
         case .changes:
             guard method == "POST" else { return .changes(since: query["cv"]) }
             return try Self.read(RESTBody(content: .changes, bytes: request.body))
+        case .batch:
+            // A body that is too long is not parsed, nor queued for a reader.
+            guard request.body.count <= TreeLimits.batchBytesMax else {
+                throw Refusal(RESTAnswer.of(BatchRefusal(.tooLarge, .batch)))
+            }
+            return try Self.read(RESTBody(content: .batch, bytes: request.body))
+        case .children: return .children(try Self.children(method, request, query))
         case .object(let name, let version):
             let key: EntityKey
             do throws(IdentifierError) { key = try EntityKey(name) } catch {
@@ -168,6 +199,20 @@ struct RESTHandler: Sendable {
         var limit: Int?
         if let text = query["limit"] { limit = try count("limit", text) }
         return IndexRequest(wantsData: query["data"] != nil, mark: query["mark"], since: query["since"], limit: limit)
+    }
+
+    private static func children(
+        _ method: String, _ request: HTTPRequest, _ query: RESTQuery
+    ) throws(Refusal) -> ChildrenQuery {
+        do throws(TreeCallFault) {
+            guard method == "GET" else { return try ChildrenQuery(parsing: request.body) }
+            return try ChildrenQuery { query[$0] }
+        } catch {
+            throw Refusal(
+                RESTAnswer.invalid(
+                    "invalid_parameter", "The query for children is not valid: \(error.description).",
+                    "Its parameters, and the members of its body, are in PROTOCOL.md."))
+        }
     }
 
     private static func all(_ query: RESTQuery) throws(Refusal) -> AllQuery {

@@ -31,8 +31,9 @@ extension Hub {
 
     /// - Parameter bytes: memory it takes until it is decided.
     /// - Returns: why the change is refused here; nil when it was handed to the shard.
-    private func submit(
-        _ change: ChangeRequest, on channel: Channel, of feed: BucketFeed, bytes: Int, now: HubInstant
+    func submit(
+        _ change: ChangeRequest, on channel: Channel, of feed: BucketFeed, bytes: Int, now: HubInstant,
+        batch: TreeBatchRequest? = nil
     ) -> ErrorCode? {
         let session = channel.session
         let isRefused = meter(&session.changes, of: session, limit: .changeRate, now: now)
@@ -53,7 +54,8 @@ extension Hub {
             bucket: feed.bucket,
             clientID: channel.clientID, library: channel.library, canWrite: channel.canWrite,
             echoesRemoval: isEcho(change, on: channel, now: now), request: change, now: now.unix,
-            reservation: begin(session, bytes: bytes, now: now), terms: session.exchange?.call.terms)
+            reservation: begin(session, bytes: bytes, now: now), terms: session.exchange?.call.terms,
+            batch: batch)
         actions.append(.submit(.change(submitted)))
         guard isAboveHighWater else { return nil }
         if !session.pauses.contains(.queue) {

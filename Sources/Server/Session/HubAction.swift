@@ -1,6 +1,7 @@
 import ThicketNet
 import ThicketProtocol
 import ThicketScheduling
+import ThicketTreeShape
 
 /// Number of a question that an administrator asked of clients (`thicketd ask`).
 public typealias AskID = UInt64
@@ -82,6 +83,8 @@ public enum ReadQuestion: Sendable {
     case object(EntityKey, Version?, bucket: BucketRow, upTo: GlobalID)
     /// The names of a user's buckets.
     case buckets(AppID, UserID)
+    /// Children of nodes of a tree, as a whole answer.
+    case children(ChildrenQuery, ChildCursor, bucket: BucketRow, tag: UInt32, upTo: GlobalID)
     /// Changes of all users of an app in buckets of one name.
     case all(AllQuestion)
     /// Not a read of the store: a large `c` is parsed on a reader's thread, so that the loop is not blocked.
@@ -97,7 +100,7 @@ extension ReadQuestion {
     var hasLargeAnswer: Bool {
         switch self {
         case .grant, .adminGrant, .open, .buckets, .message, .body: false
-        case .index, .entity, .removed, .object, .changes, .all: true
+        case .index, .entity, .removed, .object, .changes, .all, .children: true
         }
     }
 }
@@ -133,6 +136,8 @@ public enum ReadAnswer: Sendable {
     case object(Version, [UInt8]?)
     /// The user's buckets, by name.
     case buckets([BucketRecord])
+    /// The page of children.
+    case children([UInt8])
     /// The parsed changes of a large `c`.
     case message(ChangeRequest.Sent)
     /// The parsed content of a large body.

@@ -1,5 +1,6 @@
 import ThicketCrypto
 import ThicketProtocol
+import ThicketTreeShape
 
 /// Answers the hub's questions from one reader; belongs to the thread that made it.
 ///
@@ -61,6 +62,8 @@ public final class ReadExecutor {
             return try changes(bucket, tag: tag, after: after, upTo: upTo, channel: channel)
         case .object(let key, let version, let bucket, let upTo):
             return try object(key, version, in: bucket, upTo: upTo)
+        case .children(let query, let cursor, let bucket, let tag, let upTo):
+            return .children(try children(query, cursor, in: bucket, tag: tag, upTo: upTo))
         case .all(let question): return .all(try all(question))
         case .message(let message):
             return .message(message.read())
@@ -77,6 +80,22 @@ public final class ReadExecutor {
         if version == nil { version = try newest(key, in: bucket, upTo: upTo) }
         guard let version else { return .object(0, nil) }
         return .object(version, try reader.body(of: key, version: version, in: bucket, upTo: upTo))
+    }
+
+    /// The rows may be newer than `upTo`; a client that follows the log from there ignores versions that it has.
+    private func children(
+        _ query: ChildrenQuery, _ cursor: ChildCursor, in bucket: BucketRow, tag: UInt32, upTo: GlobalID
+    ) throws(StoreError) -> [UInt8] {
+        let read = ChildRead(
+            query.parents, limit: query.limit, cursor: cursor, wantsStats: query.wantsStats,
+            bytesMax: TreeLimits.childrenBytesMax)
+        let lists = try reader.children(read, in: bucket)
+        return try ChildrenText.page(query, lists, current: codec.encode(upTo, tag: tag)) { node in
+            switch query.order {
+            case .newest: String(decoding: codec.encode(node.gid, tag: tag), as: UTF8.self)
+            case .tag: node.tag.text
+            }
+        }
     }
 
     /// Version of the newest published state of an object; nil when it was removed or never existed.

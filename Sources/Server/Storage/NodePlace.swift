@@ -23,6 +23,33 @@ public struct NodePlace: Hashable, Sendable {
     }
 }
 
+/// The row of a node in the table `node`.
+public struct NodeRow: Hashable, Sendable {
+    /// Where it is.
+    public let place: NodePlace
+    /// Its newest change.
+    public let gid: GlobalID
+    /// The stamp of that change, milliseconds since 1970.
+    public let changed: Int64
+    /// Milliseconds since 1970 from which it is removed; nil: never.
+    public let burnTime: Int64?
+
+    /// A row.
+    public init(place: NodePlace, gid: GlobalID, changed: Int64, burnTime: Int64?) {
+        (self.place, self.gid, self.changed, self.burnTime) = (place, gid, changed, burnTime)
+    }
+
+    /// The row of a stored record.
+    ///
+    /// - Returns: nil for an object that is not a record.
+    init?(of record: JSONObject, gid: GlobalID) {
+        guard let place = NodePlace(of: record) else { return nil }
+        self.init(
+            place: place, gid: gid, changed: record[RecordKey.changed.rawValue]?.intValue ?? 0,
+            burnTime: record[RecordKey.burnTime.rawValue]?.intValue)
+    }
+}
+
 extension NodeParent {
     /// The form in the table `node`: 16 bytes of an id, or the name of a trunk, which is shorter.
     var stored: [UInt8] {

@@ -75,6 +75,15 @@ public protocol StoreReader: AnyObject {
     func node(at place: NodePlace, in bucket: BucketRow) throws(StoreError) -> NodeID?
     /// Nodes directly below a parent in the order of their tags, at most `limit`.
     func children(of parent: NodeParent, in bucket: BucketRow, limit: Int) throws(StoreError) -> [NodeID]
+    /// Children with their records: one list for each parent of the question. A parent without a row has none.
+    func children(_ read: ChildRead, in bucket: BucketRow) throws(StoreError) -> [StoredChildren]
+    /// Nodes of all trees whose burn time is at or before `time` (milliseconds since 1970), the earliest first, at most
+    /// `limit`.
+    func burningNodes(at time: Int64, limit: Int) throws(StoreError) -> [BurningNode]
+    /// The stored answer of a batch; nil when none is stored.
+    func batchAnswer(_ batch: BatchID, in bucket: BucketRow) throws(StoreError) -> BatchAnswer?
+    /// Stored answers of batches before `time` (milliseconds since 1970), the earliest first, at most `limit`.
+    func batchAnswers(before time: Int64, limit: Int) throws(StoreError) -> [BatchPlace]
     /// Keys of live objects above `key` in byte order, at most `limit`; for EMPTY in bounded batches.
     func liveKeys(
         in bucket: BucketRow, after key: EntityKey?, limit: Int

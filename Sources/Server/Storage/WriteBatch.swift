@@ -20,6 +20,8 @@ public struct WriteBatch: Sendable {
     public private(set) var changeIDRuns: [MaintenanceBatch.ChangeIDRun] = []
     /// The nodes of trees that the batch writes, moves or removes; each node once.
     public private(set) var nodes: [NodeWrite] = []
+    /// Answers of batches that are part of this one, to be repeated.
+    public private(set) var answers: [BatchAnswer] = []
     private var entityPlaces = [EntityPlace: Int]()
     private var bucketPlaces = [BucketRow: Int]()
 
@@ -44,18 +46,18 @@ public struct WriteBatch: Sendable {
         public var record: EntityRecord
     }
 
-    /// The new place of one node of a tree.
+    /// The new row of one node of a tree.
     public struct NodeWrite: Sendable, Hashable {
         /// Row of the bucket.
         public let bucket: BucketRow
         /// The node.
         public let node: NodeID
-        /// The place after the change; nil: the node is removed.
-        public let place: NodePlace?
+        /// The row after the change; nil: the node is removed.
+        public let row: NodeRow?
 
-        /// A node's place after the batch.
-        public init(bucket: BucketRow, node: NodeID, place: NodePlace?) {
-            (self.bucket, self.node, self.place) = (bucket, node, place)
+        /// A node's row after the batch.
+        public init(bucket: BucketRow, node: NodeID, row: NodeRow?) {
+            (self.bucket, self.node, self.row) = (bucket, node, row)
         }
     }
 
@@ -111,13 +113,17 @@ public struct WriteBatch: Sendable {
         newBuckets.removeAll(keepingCapacity: true)
         changeIDRuns = []
         nodes = []
+        answers = []
     }
 
     /// Adds a run of ccids to be archived, of changes that are durable already.
     mutating func append(_ run: MaintenanceBatch.ChangeIDRun) { changeIDRuns.append(run) }
 
-    /// Adds the final place of a node.
+    /// Adds the final row of a node.
     public mutating func append(_ node: NodeWrite) { nodes.append(node) }
+
+    /// Adds the answer of a batch whose changes are in this one.
+    public mutating func append(_ answer: BatchAnswer) { answers.append(answer) }
 
     /// Adds the final head of an entity.
     mutating func append(_ entity: EntityWrite) { entities.append(entity) }
@@ -141,6 +147,7 @@ public struct WriteBatch: Sendable {
         newBuckets.removeAll(keepingCapacity: keepingCapacity)
         changeIDRuns = []
         nodes = []
+        answers = []
         entityPlaces.removeAll(keepingCapacity: keepingCapacity)
         bucketPlaces.removeAll(keepingCapacity: keepingCapacity)
     }

@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketTreeShape
 
 /// One bucket in the shard's memory: its newest head (which may not be durable yet), its ccids, and the objects in use.
 final class ActiveBucket: RecencyNode {
@@ -23,7 +24,9 @@ final class ActiveBucket: RecencyNode {
     /// Bound on the number of its objects; nil: unlimited.
     var capacity: BucketCapacity?
     /// The open group's changes to the places of nodes; empty in buckets that are not trees.
-    var tree = ActiveTree()
+    private(set) var tree = ActiveTree()
+    /// The open group's batches, with their answers.
+    private(set) var batches = [BatchID: BatchAnswer]()
     /// Number of notes, including the changes of the open group; nil where notes are not limited.
     var noteCount: Int?
     /// Whether the bucket has the name of encrypted notes. The rule of the app is read with each change.
@@ -55,6 +58,21 @@ final class ActiveBucket: RecencyNode {
         archived = changeIDs.archived
         self.changeIDs.reserveCapacity(changeIDs.entries.count)
         for entry in changeIDs.entries { self.changeIDs[entry.hash] = entry.gid }
+    }
+
+    /// Records where the open group has placed nodes.
+    func write(_ tree: ActiveTree) { self.tree = tree }
+
+    /// A single change was decided.
+    func write(_ node: NodeID, at place: NodePlace?) { tree.write(node, at: place) }
+
+    /// A batch was decided.
+    func record(_ answer: BatchAnswer) { batches[answer.batch] = answer }
+
+    /// The open group is durable: the store has what it changed in the tree.
+    func forgetTree() {
+        if !tree.isEmpty { tree.removeAll() }
+        if !batches.isEmpty { batches = [:] }
     }
 
     /// Must be called before the first change.

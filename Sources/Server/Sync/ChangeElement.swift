@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketTreeShape
 
 /// Encodes one applied change as an element of a `c:[…]` message (wire contract, 6.2).
 ///
@@ -6,14 +7,18 @@ import ThicketProtocol
 public enum ChangeElement {
     /// Maximum bytes of the fixed texts, the cv and two numbers.
     private static let frameBytes = 160
+    /// Maximum bytes of `tx`: an id, two numbers and the fixed texts.
+    private static let markBytes = 80
 
     /// Returns one JSON object, without a line break.
     /// - Parameters:
     ///   - change: a row of the log.
     ///   - tag: tag of the bucket, for the cv.
     public static func encode(_ change: borrowing ChangeRecord, _ codec: ChangeVersionCodec, tag: UInt32) -> [UInt8] {
+        let mark = BatchMark(ccid: change.changeID.text)
         let length =
-            frameBytes + JSONText.quotedSize(change.clientID.text) + JSONText.quotedSize(change.changeID.text)
+            (mark == nil ? frameBytes : frameBytes + markBytes) + JSONText.quotedSize(change.clientID.text)
+            + JSONText.quotedSize(change.changeID.text)
             + JSONText.quotedSize(change.key.text) + change.diff.count
         return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
             guard let base = buffer.baseAddress else { return }
@@ -40,7 +45,9 @@ public enum ChangeElement {
             place.put(change.endVersion)
             place.put(",\"ccids\":[")
             place.put(quoted: change.changeID.text)
-            place.put("]}")
+            place.put("]")
+            if let mark { place.put(mark) }
+            place.put("}")
             count = place.next - base
             precondition(count <= length, "an element exceeds its calculated length")
         }
@@ -90,6 +97,17 @@ struct TextPlace {
             rest /= 10
         }
         next += digits
+    }
+
+    /// Writes `tx`, from which a client knows which changes belong to one batch (decision 0093).
+    mutating func put(_ mark: BatchMark) {
+        put(",\"tx\":{\"id\":")
+        put(quoted: mark.batch.text)
+        put(",\"i\":")
+        put(Int64(mark.index))
+        put(",\"n\":")
+        put(Int64(mark.count))
+        put("}")
     }
 
     /// Writes a string with its quotes, escaped as `JSONWriter` does.

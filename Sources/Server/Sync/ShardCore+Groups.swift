@@ -11,7 +11,7 @@ extension ShardCore {
         }
         for bucket in group.buckets {
             bucket.isNew = false
-            if !bucket.tree.isEmpty { bucket.tree.removeAll() }
+            bucket.forgetTree()
             bucketRecency.touch(bucket, bytes: bucket.memory)
         }
         applyRuns()
@@ -28,7 +28,9 @@ extension ShardCore {
         outcome.appliedCount = group.batch.count
         outcome.rebasedCount = group.rebasedCount
         outcome.keyframeCount = group.keyframeCount
-        outcome.refusedCount = group.parts.reduce(0) { $0 + $1.events.count } - group.batch.count
+        outcome.refusedCount = group.parts.reduce(0) { $0 + $1.events.count } - group.batch.count - group.batchCount
+        outcome.batchCount = group.batchCount
+        outcome.burnedCount = group.burnedCount
         clearJobs.removeAll(where: \.isDone)
         close()
         return outcome
@@ -95,6 +97,8 @@ extension ShardCore {
 
     /// The reason why the change would be refused regardless of the bucket's state; nil if none.
     private func flaw(of submitted: SubmittedChange) -> ChangeRejection? {
+        // A batch was checked when it was read.
+        if submitted.batch != nil { return nil }
         do {
             _ = try CheckedChange(submitted)
             return nil
@@ -169,6 +173,8 @@ extension CommitOutcome {
         }
         appliedCount += other.appliedCount
         refusedCount += other.refusedCount
+        batchCount += other.batchCount
+        burnedCount += other.burnedCount
         rebasedCount += other.rebasedCount
         keyframeCount += other.keyframeCount
         failure = failure ?? other.failure

@@ -180,6 +180,10 @@ public final class ShardCore {
         guard endedUsers.isEmpty || !endedUsers.contains(submitted.bucket) else {
             throw ChangeRejection(.unauthorized, "the user's account has ended")
         }
+        if let batch = submitted.batch {
+            try decide(batch, submitted)
+            return nil
+        }
         let change = try CheckedChange(submitted)
         let bucket = try activeBucket(submitted.bucket)
         let shape = try ChangeShape(submitted, change, in: bucket.mode)
@@ -209,7 +213,7 @@ public final class ShardCore {
         let isCreation = target.state.isDeleted
         write(
             decision, to: target, author: submitted, changeID: change.changeID, hash: hash, keyframe: keyframe)
-        if case .tree(let tree) = shape { bucket.tree.write(tree.node, at: NodePlace(of: decision.state.value)) }
+        if case .tree(let tree) = shape { bucket.write(tree.node, at: NodePlace(of: decision.state.value)) }
         if isCreation, bucket.capacity != nil { evict(in: bucket, now: submitted.now) }
         return nil
     }
@@ -220,7 +224,7 @@ public final class ShardCore {
         return lastSerial
     }
 
-    private func isKnown(
+    func isKnown(
         _ changeID: ChangeID, hash: UInt64, in bucket: ActiveBucket
     ) throws(ChangeRejection) -> Bool {
         switch bucket.sighting(ofHash: hash) {
@@ -312,8 +316,11 @@ public final class ShardCore {
         return decision.state.value.serialized()
     }
 
-    func refuse(_ submitted: SubmittedChange, _ reason: ChangeRejection) {
-        let event = ChangeOutcome.refused(RefusedOutcome(submitted, reason))
+    /// - Parameter operation: index of the operation of a batch that is refused.
+    func refuse(_ submitted: SubmittedChange, _ reason: ChangeRejection, at operation: Int? = nil) {
+        var refused = RefusedOutcome(submitted, reason)
+        refused.operation = operation
+        let event = ChangeOutcome.refused(refused)
         group.add(event, of: submitted.bucket, active: buckets[submitted.bucket])
     }
 }

@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketTreeShape
 
 /// The decisions since the last commit: rows to write, and answers to send once the rows are durable.
 struct ShardGroup {
@@ -23,6 +24,10 @@ struct ShardGroup {
     var rebasedCount = 0
     /// Number of rows that carry the whole body.
     var keyframeCount = 0
+    /// Number of answered batches; their changes are rows as others are.
+    private(set) var batchCount = 0
+    /// Number of nodes removed because their burn time has come.
+    var burnedCount = 0
     /// Number of objects evicted because of a reduced capacity, beyond the one that each creation evicts.
     var extraRemovals = 0
     /// Bytes of the rows, and of the objects before each change. Those objects are kept until the group is durable.
@@ -57,6 +62,12 @@ struct ShardGroup {
     mutating func add(_ event: ChangeOutcome, of bucket: BucketID, active: ActiveBucket?) {
         let index = partIndex(of: bucket, active)
         parts[index].events.append(event)
+    }
+
+    /// Adds the answer of a batch, after its changes.
+    mutating func add(_ batch: BatchOutcome, of bucket: ActiveBucket) {
+        batchCount += 1
+        add(.batch(batch), of: bucket.id, active: bucket)
     }
 
     /// Whether the group must be written to the store.
@@ -103,21 +114,23 @@ struct ShardGroup {
         for entity in entities {
             guard let row = entity.bucket.record?.row else { continue }
             batch.append(WriteBatch.EntityWrite(bucket: row, record: entity.record))
+            if entity.bucket.mode == .tree { append(nodeOf: entity, row) }
         }
         for part in parts where part.isTouched {
             guard let active = part.active, let record = active.record else { continue }
             batch.append(record, part.news, isNew: active.isNew)
-            append(nodesOf: active, record.row)
+            for answer in active.batches.values.sorted(by: { $0.gid < $1.gid }) { batch.append(answer) }
             guard let length, batch.changeIDRuns.count < Self.runsMax, !active.isNew else { continue }
             if let run = active.run(of: length, before: firstGlobalID) { batch.append(run) }
         }
     }
 
-    private mutating func append(nodesOf bucket: ActiveBucket, _ row: BucketRow) {
-        if bucket.tree.isEmpty { return }
-        for (node, place) in bucket.tree.changed.sorted(by: { $0.key < $1.key }) {
-            batch.append(WriteBatch.NodeWrite(bucket: row, node: node, place: place))
-        }
+    private mutating func append(nodeOf entity: ActiveEntity, _ row: BucketRow) {
+        guard let node = NodeID(text: entity.key.text) else { return }
+        let state = entity.state
+        batch.append(
+            WriteBatch.NodeWrite(
+                bucket: row, node: node, row: state.isDeleted ? nil : NodeRow(of: state.value, gid: entity.gid)))
     }
 
     private mutating func partIndex(of bucket: BucketID, _ active: ActiveBucket?) -> Int {

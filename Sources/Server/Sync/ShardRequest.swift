@@ -69,14 +69,17 @@ public final class SubmittedChange: Sendable {
     public let reservation: QuotaReservation
     /// Conditions that only HTTP requests can set; nil for changes from sockets.
     public let terms: ChangeTerms?
+    /// The batch of a tree that is submitted in place of `request`; nil for a single change.
+    public let batch: TreeBatchRequest?
 
     /// Creates a change to be decided; `now` is in milliseconds since 1970.
     public init(
         origin: ChangeOrigin, bucket: BucketID, clientID: ClientID, library: AuthorLibrary, canWrite: Bool,
         echoesRemoval: Bool = false, request: ChangeRequest, now: Int64,
         reservation: QuotaReservation = QuotaReservation(),
-        terms: ChangeTerms? = nil
+        terms: ChangeTerms? = nil, batch: TreeBatchRequest? = nil
     ) {
+        self.batch = batch
         self.origin = origin
         self.bucket = bucket
         self.clientID = clientID
@@ -153,6 +156,16 @@ public struct RefusedOutcome: Sendable, Equatable {
     public var sealedFault: SealedFault? = nil
     /// What a change of a tree is answered beside the code; nil for other reasons.
     public var tree: TreeRejection? = nil
+    /// Index of the operation of a batch that is refused; nil when the batch is, or for a single change.
+    public var operation: Int? = nil
+}
+
+/// A batch of a tree that was made: its changes are applied outcomes before this one. Sent only to its author.
+public struct BatchOutcome: Sendable, Equatable {
+    /// The request that sent the batch.
+    public var origin: ChangeOrigin
+    /// The answer as JSON, byte for byte the same each time.
+    public var answer: [UInt8]
 }
 
 /// The outcome of one change.
@@ -161,6 +174,8 @@ public enum ChangeOutcome: Sendable {
     case applied(AppliedOutcome)
     // The change was refused. Boxed, because it is rare and large; the other case stays small.
     indirect case refused(RefusedOutcome)
+    /// The batch is durable, and so is its answer.
+    indirect case batch(BatchOutcome)
 }
 
 /// The part of a group that belongs to one bucket.
@@ -198,6 +213,10 @@ public struct CommitOutcome: Sendable {
     public var rebasedCount = 0
     /// Number of rows that carry the whole body.
     public var keyframeCount = 0
+    /// Number of batches answered with this group, repeated ones included.
+    public var batchCount = 0
+    /// Number of nodes that were removed because their burn time has come.
+    public var burnedCount = 0
     /// Number of changes refused in this group.
     public var refusedCount = 0
     /// Quota reservations of all changes received since the previous outcome, applied or not.

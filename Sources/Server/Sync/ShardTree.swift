@@ -1,12 +1,38 @@
 import ThicketProtocol
 import ThicketTreeShape
 
-/// The tree on which a shard decides: the rows of the store, and over them what the open group has changed.
+/// The tree on which a shard decides: the rows of the store, and over them what the open group has changed, and what a
+/// plan would change.
 struct ShardTree: TreeView {
     let shard: ShardCore
     let bucket: ActiveBucket
+    /// The places that the group and the plan have changed.
+    private(set) var tree: ActiveTree
+    /// The states that the plan makes.
+    private(set) var planned = [NodeID: ObjectState]()
+
+    /// Places that were read from the store, which does not change before the group is committed: the nodes of a batch
+    /// have most of the nodes above them in common.
+    private let known: KnownPlaces?
+
+    private final class KnownPlaces {
+        var places = [NodeID: NodePlace?]()
+    }
+
+    /// - Parameter isPlan: whether more than one change is decided.
+    init(shard: ShardCore, bucket: ActiveBucket, isPlan: Bool = false) {
+        (self.shard, self.bucket, tree) = (shard, bucket, bucket.tree)
+        known = isPlan ? KnownPlaces() : nil
+    }
+
+    /// Adds a decided change, which the group does not have yet.
+    mutating func plan(_ state: ObjectState, of node: NodeID) {
+        planned[node] = state
+        tree.write(node, at: state.isDeleted ? nil : NodePlace(of: state.value))
+    }
 
     func version(of node: NodeID) throws(ChangeRejection) -> Version {
+        if let state = planned[node] { return state.isDeleted ? 0 : state.version }
         guard let key = try? EntityKey(node.text), let state = try shard.foundEntity(key, in: bucket)?.state,
             !state.isDeleted
         else { return 0 }
@@ -16,19 +42,22 @@ struct ShardTree: TreeView {
     func parent(of node: NodeID) throws(ChangeRejection) -> NodeParent? { try place(of: node)?.parent }
 
     private func place(of node: NodeID) throws(ChangeRejection) -> NodePlace? {
-        if let changed = bucket.tree.changed[node] { return changed }
+        if let changed = tree.changed[node] { return changed }
         guard let row = bucket.record?.row else { return nil }
-        return try shard.reading { () throws(StoreError) in try shard.store.place(of: node, in: row) }
+        if let place = known?.places[node] { return place }
+        let place = try shard.reading { () throws(StoreError) in try shard.store.place(of: node, in: row) }
+        known?.places.updateValue(place, forKey: node)
+        return place
     }
 
     func child(of parent: NodeParent, tagged tag: NodeTag) throws(ChangeRejection) -> NodeID? {
         let place = NodePlace(parent: parent, tag: tag)
-        if let node = bucket.tree.node(at: place) { return node }
+        if let node = tree.node(at: place) { return node }
         guard let row = bucket.record?.row,
             let stored = try shard.reading({ () throws(StoreError) in try shard.store.node(at: place, in: row) })
         else { return nil }
         // The group has moved or removed it.
-        return bucket.tree.changed.keys.contains(stored) ? nil : stored
+        return tree.changed.keys.contains(stored) ? nil : stored
     }
 
     func height(of node: NodeID, upTo bound: Int) throws(ChangeRejection) -> Int {
@@ -61,15 +90,17 @@ struct ShardTree: TreeView {
         return TreeLimits.depthMax - depth
     }
 
+    /// Nodes directly below a parent.
+    ///
     /// - Parameter limit: above 0.
-    private func children(of parent: NodeParent, limit: Int) throws(ChangeRejection) -> [NodeID] {
-        let changed = bucket.tree.children(of: parent)
+    func children(of parent: NodeParent, limit: Int) throws(ChangeRejection) -> [NodeID] {
+        let changed = tree.children(of: parent)
         guard let row = bucket.record?.row, changed.count < limit else { return Array(changed.prefix(limit)) }
-        let count = limit + bucket.tree.changed.count
+        let count = limit + tree.changed.count
         let stored = try shard.reading { () throws(StoreError) in
             try shard.store.children(of: parent, in: row, limit: count)
         }
-        let others = stored.lazy.filter { !bucket.tree.changed.keys.contains($0) }
+        let others = stored.lazy.filter { !tree.changed.keys.contains($0) }
         return changed + others.prefix(limit - changed.count)
     }
 }

@@ -15,8 +15,13 @@ struct TreeChange: Sendable {
     let node: NodeID
     let action: Action
 
+    /// A change that an operation of a batch makes.
+    init(_ action: Action, of node: NodeID) { (self.action, self.node) = (action, node) }
+
     /// Checks the key and everything that does not depend on the node's state.
     init(_ change: CheckedChange) throws(ChangeRejection) {
+        // What follows from such a ccid, `tx`, must be true.
+        guard BatchMark(ccid: change.changeID.text) == nil else { throw ChangeRejection(TreeRefusal.batchChangeID) }
         // The key of an `EMPTY` is the bucket's own name.
         if case .empty = change.intent { throw ChangeRejection(TreeRefusal.wholeTree) }
         do throws(TreeRefusal) { node = try TreeCheck.node(of: change.key.text) } catch {

@@ -10,6 +10,8 @@ extension InlineGate {
             // Clearing a bucket removes many objects; forgetting a bucket is not urgent.
             guard case .change(let submitted) = request else { return false }
             if case .empty = submitted.request.operation { return false }
+            // A short batch may remove a large branch.
+            if submitted.batch != nil { return false }
             bytes += submitted.reservation.bytes
         }
         return bytes <= bytesMax

@@ -19,6 +19,9 @@ final class MaintenanceWorker: Sendable {
         init(_ settings: RetentionSettings) { value = Mutex(settings) }
     }
 
+    /// Milliseconds between two sweeps for nodes whose burn time has come.
+    private static let burnMilliseconds: Int64 = 60_000
+
     /// Receives one value when the shard has written a batch.
     private let done = BlockingQueue<Bool>(bound: 1)
     private let settings: Settings
@@ -47,6 +50,7 @@ final class MaintenanceWorker: Sendable {
         OwnThread.yieldToOthers(by: niceness)
         var maintenance: (any StoreMaintenance)?
         var failures = HeadFailures()
+        var nextBurn = Int64.min
         var known = settings.value.withLock { $0 }
         while true {
             let fresh = settings.value.withLock { $0 }
@@ -68,10 +72,24 @@ final class MaintenanceWorker: Sendable {
                 log.warning("store.keeper_failed", ["error": .text(error.description)])
                 maintenance = nil
             }
+            burn(&nextBurn, shard, done)
+            guard !done.isOver else { return }
             measure(store, metrics)
             logFailures(&failures, store, log)
             _ = done.takeAll(until: SystemClock.steadyTime() + .seconds(pauseSeconds))
             guard !done.isOver else { return }
+        }
+    }
+
+    /// Removes nodes whose burn time has come, in parts, between which the shard does other work.
+    private static func burn(_ next: inout Int64, _ shard: ServerShard, _ done: BlockingQueue<Bool>) {
+        let now = SystemClock.unixMilliseconds()
+        guard now >= next || next - now > burnMilliseconds else { return }
+        next = now + burnMilliseconds
+        var hasMore = true
+        while hasMore, !done.isOver {
+            shard.burn(now: now) { done.add($0) }
+            hasMore = done.takeAll().first ?? false
         }
     }
 

@@ -14,6 +14,9 @@ final class ServerShard: Sendable {
         case request(ShardRequest)
         /// Background work of the maintenance thread, done between two groups.
         indirect case maintain(MaintenanceBatch, done: @Sendable (Bool) -> Void)
+        /// Removal of nodes whose burn time has come by `now` (milliseconds since 1970), in a group of its own; `done`
+        /// receives whether more are due.
+        indirect case burn(now: Int64, done: @Sendable (Bool) -> Void)
         /// New bounds for the work that follows.
         indirect case settings(ShardSettings, ServerLimits)
 
@@ -86,6 +89,11 @@ final class ServerShard: Sendable {
     /// Queues background work; `done` is called on the shard's thread and receives whether the work was written.
     func maintain(_ batch: MaintenanceBatch, done: @escaping @Sendable (Bool) -> Void) {
         queue.push([(ShardRequest.internalWork, .maintain(batch, done: done))])
+    }
+
+    /// Queues one part of the removal of burned nodes; `done` is called on the shard's thread.
+    func burn(now: Int64, done: @escaping @Sendable (Bool) -> Void) {
+        queue.push([(ShardRequest.internalWork, .burn(now: now, done: done))])
     }
 
     /// Sets the bounds for changes queued from now on.

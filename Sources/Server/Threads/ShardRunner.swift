@@ -195,6 +195,9 @@ final class ShardRunner: @unchecked Sendable {
             switch work {
             case .request: break
             case .maintain(let maintenance, let done): done(runner.maintain(maintenance, core))
+            case .burn(let now, let done):
+                let hasMore = core.burn(now: now)
+                done(runner.commit(core) && hasMore)
             case .settings(let settings, let limits):
                 runner.use(settings, limits)
                 core.use(runner.settings)
@@ -307,6 +310,8 @@ final class ShardRunner: @unchecked Sendable {
             if !health.isReady { log.info("store.commits_again") }
             health.canCommit()
         }
+        if outcome.batchCount > 0 { metrics.treeBatches.add(outcome.batchCount) }
+        if outcome.burnedCount > 0 { metrics.treeBurned.add(outcome.burnedCount) }
         guard outcome.refusedCount > 0 else { return }
         for bucket in outcome.buckets {
             for case .refused(let refused) in bucket.events {
@@ -366,7 +371,7 @@ final class ShardRunner: @unchecked Sendable {
                 outcome.refuse(result.submitted, .unavailable)
                 outcome.released.append(result.submitted.reservation)
             case .request(.forget): break
-            case .maintain(_, let done): done(false)
+            case .maintain(_, let done), .burn(_, let done): done(false)
             case .settings: break
             }
         }

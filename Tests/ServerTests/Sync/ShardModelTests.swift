@@ -248,6 +248,7 @@ private struct ShardWorld {
         case .applied(let applied):
             #expect(broadcast.last.map { $0.gid < applied.gid } ?? true, "seed \(seed)")
             broadcast.append((applied.gid, try JSONValue(parsing: applied.element)))
+        case .batch: Issue.record("seed \(seed): no batch was sent")
         case .refused(let refused):
             let client = Int(refused.origin.connection)
             guard clients[client].inFlight[refused.key]?.request.ccid == refused.changeIDs.first else { return }

@@ -47,6 +47,7 @@ struct Answer: Equatable, CustomStringConvertible {
 
     init(_ outcome: ChangeOutcome) throws {
         switch outcome {
+        case .batch(let batch): self.init(element: try JSONValue(parsing: batch.answer))
         case .refused(let refused):
             self.init(code: refused.code.rawValue)
             (reason, current) = (refused.tree?.word, refused.tree?.current)

@@ -14,11 +14,15 @@ extension StoreAuditor {
         do throws(RecordFault) { record = try NodeRecord(state, from: .server) } catch {
             throw broken("the bucket is a tree, and the object is not a record: \(error)")
         }
-        guard let place = try reader.place(of: node, in: bucket) else {
+        guard let row = try reader.nodeRow(of: node, in: bucket) else {
             throw broken("the table of nodes does not have it")
         }
-        guard place == NodePlace(parent: record.parent, tag: record.tag) else {
+        guard row.place == NodePlace(parent: record.parent, tag: record.tag) else {
             throw broken("the table of nodes has it at another place")
+        }
+        // Rows from before burn times have none until the node's next change.
+        guard row.gid == entity.gid, row.burnTime == nil || row.burnTime == record.burnTime else {
+            throw broken("the table of nodes has another change or burn time of it")
         }
     }
 
@@ -26,7 +30,7 @@ extension StoreAuditor {
     ///
     /// - Parameter live: number of the bucket's live objects.
     func auditNodes(of bucket: BucketRecord, live: Int) throws(StoreError) {
-        let (rows, reached) = try storing("counting nodes") { () throws(SQLiteError) in
+        let (rows, reached, miscounted) = try storing("counting nodes") { () throws(SQLiteError) in
             (
                 try reader.database.statement("SELECT count(*) FROM node WHERE b = ?1").bind(1, bucket.row)
                     .first { Int($0.integer(0)) } ?? 0,
@@ -39,11 +43,20 @@ extension StoreAuditor {
                     SELECT count(*) FROM reached
                     """
                 ).bind(1, bucket.row).bind(2, Int64(NodeID.bytesCount)).bind(3, Int64(TreeLimits.depthMax))
-                    .first { Int($0.integer(0)) } ?? 0
+                    .first { Int($0.integer(0)) } ?? 0,
+                try reader.database.statement(
+                    """
+                    SELECT count(*) FROM node AS n WHERE n.b = ?1
+                        AND n.kids <> (SELECT count(*) FROM node AS c WHERE c.b = ?1 AND c.parent = n.id)
+                    """
+                ).bind(1, bucket.row).first { Int($0.integer(0)) } ?? 0
             )
         }
         let wanted = bucket.mode == .tree ? live : 0
         if rows != wanted { findings.report("bucket \(bucket.row): \(rows) rows of nodes, \(wanted) nodes") }
+        if miscounted > 0 {
+            findings.report("bucket \(bucket.row): \(miscounted) rows of nodes have a wrong number of children")
+        }
         if rows != reached {
             findings.report("bucket \(bucket.row): \(rows) rows of nodes, \(reached) of them reached from trunks")
         }

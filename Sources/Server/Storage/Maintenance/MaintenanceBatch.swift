@@ -164,6 +164,8 @@ public struct MaintenanceBatch: Sendable, Hashable {
     public var unusedClients: UnusedClients?
     /// Steps of erasures.
     public var erasures: [Erasure] = []
+    /// Answers of batches to delete.
+    public var batchAnswers: [BatchPlace] = []
     /// Maximum number of heads to write into their table (`WriteBehindHeads`).
     public var headsMax = 0
 
@@ -179,6 +181,7 @@ public struct MaintenanceBatch: Sendable, Hashable {
         }
         for work in segments { count += work.segments.count + work.replaced }
         for merge in changeIDMerges { count += merge.blocks.count + merge.replaced }
+        count += batchAnswers.count
         return erasures.reduce(count + changeIDRuns.count + headsMax) { $0 + $1.rowsMax }
     }
 
@@ -191,6 +194,7 @@ public struct MaintenanceBatch: Sendable, Hashable {
         for merge in changeIDMerges {
             count += merge.blocks.reduce(merge.replacedBytes) { $0 + $1.block.count }
         }
+        count += batchAnswers.reduce(0) { $0 + $1.bytes }
         return erasures.reduce(count) { $0 + $1.bytesMax }
     }
 
@@ -204,6 +208,6 @@ public struct MaintenanceBatch: Sendable, Hashable {
     /// Whether the batch contains no work.
     public var isEmpty: Bool {
         cuts.isEmpty && segments.isEmpty && forgettings.isEmpty && changeIDRuns.isEmpty && changeIDMerges.isEmpty
-            && unusedClients == nil && erasures.isEmpty && headsMax == 0
+            && unusedClients == nil && erasures.isEmpty && batchAnswers.isEmpty && headsMax == 0
     }
 }

@@ -45,6 +45,7 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreMaintenance {
         }
         if visited == nil {
             guard now >= nextVisit else { return nil }
+            if let batch = try nextOldAnswers(now: now) { return batch }
             visited = 0
         }
         while let after = visited {
@@ -57,6 +58,16 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreMaintenance {
         }
         nextVisit = now + settings.sweepInterval
         return nil
+    }
+
+    /// Answers of batches that are older than any client repeats them, before each pass over the buckets.
+    private func nextOldAnswers(now: Int64) throws(StoreError) -> MaintenanceBatch? {
+        var batch = MaintenanceBatch()
+        let old = try reader.batchAnswers(before: now - BatchAnswer.ageMax, limit: settings.rowsPerBatch)
+        for place in old where batch.isEmpty || batch.byteCount + place.bytes <= settings.bytesPerBatch {
+            batch.batchAnswers.append(place)
+        }
+        return batch.isEmpty ? nil : batch
     }
 
     private func visit(_ bucket: BucketRecord, now: Int64) throws(StoreError) -> MaintenanceBatch? {

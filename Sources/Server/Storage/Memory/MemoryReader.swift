@@ -76,7 +76,7 @@ class MemoryReader: StoreReader {
     }
 
     final func place(of node: NodeID, in bucket: BucketRow) throws(StoreError) -> NodePlace? {
-        try state().nodes[bucket]?.places[node]
+        try state().nodes[bucket]?.rows[node]?.place
     }
 
     final func node(at place: NodePlace, in bucket: BucketRow) throws(StoreError) -> NodeID? {
@@ -85,6 +85,34 @@ class MemoryReader: StoreReader {
 
     final func children(of parent: NodeParent, in bucket: BucketRow, limit: Int) throws(StoreError) -> [NodeID] {
         try state().nodes[bucket]?.children(of: parent, limit: limit) ?? []
+    }
+
+    final func children(_ read: ChildRead, in bucket: BucketRow) throws(StoreError) -> [StoredChildren] {
+        try state().childLists(read, in: bucket)
+    }
+
+    final func burningNodes(at time: Int64, limit: Int) throws(StoreError) -> [BurningNode] {
+        let state = try state()
+        var burning = [(time: Int64, node: BurningNode)]()
+        for (bucket, table) in state.nodes {
+            guard let id = state.buckets[bucket]?.id else { continue }
+            for (node, row) in table.rows {
+                guard let burns = row.burnTime, burns <= time else { continue }
+                burning.append((burns, BurningNode(bucket: id, node: node)))
+            }
+        }
+        return burning.sorted { ($0.time, $0.node.node) < ($1.time, $1.node.node) }.prefix(limit).map(\.node)
+    }
+
+    final func batchAnswer(_ batch: BatchID, in bucket: BucketRow) throws(StoreError) -> BatchAnswer? {
+        try state().answers[bucket]?[batch]
+    }
+
+    final func batchAnswers(before time: Int64, limit: Int) throws(StoreError) -> [BatchPlace] {
+        let old = try state().answers.values.flatMap(\.values).filter { $0.time < time }
+        return old.sorted { ($0.time, $0.batch) < ($1.time, $1.batch) }.prefix(limit).map {
+            BatchPlace(bucket: $0.bucket, batch: $0.batch, bytes: $0.answer.count)
+        }
     }
 
     final func removedHeads(

@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketTreeShape
 
 /// All rows of a `MemoryStore`: a value type, so that each call of a reader works on one state.
 struct MemoryState: Sendable {
@@ -18,6 +19,8 @@ struct MemoryState: Sendable {
     var entities = [BucketRow: [EntityKey: EntityRecord]]()
     /// The nodes of trees.
     var nodes = [BucketRow: NodeTable]()
+    /// The answers of batches.
+    var answers = [BucketRow: [BatchID: BatchAnswer]]()
     var changes = [GlobalID: ChangeRecord]()
     var keptBodies = [KeptPlace: [UInt8]]()
     /// From the hash to the time of the change, in milliseconds since 1970.
@@ -34,6 +37,7 @@ struct MemoryState: Sendable {
     mutating func write(_ batch: WriteBatch) throws(StoreError) {
         try check(batch)
         nodes = try nodes(after: batch)
+        for answer in batch.answers { write(answer) }
         for change in batch.changes { changes[change.gid] = change }
         for write in batch.entities {
             entities[write.bucket, default: [:]][write.record.key] = write.record
@@ -48,14 +52,20 @@ struct MemoryState: Sendable {
         }
     }
 
+    private mutating func write(_ answer: BatchAnswer) {
+        answers[answer.bucket, default: [:]][answer.batch] = answer
+        guard let kept = answers[answer.bucket], kept.count > BatchAnswer.perTreeMax else { return }
+        if let oldest = kept.values.min(by: { $0.gid < $1.gid }) { answers[answer.bucket]?[oldest.batch] = nil }
+    }
+
     /// Old places go first, because nodes of one group may exchange them.
     private func nodes(after batch: WriteBatch) throws(StoreError) -> [BucketRow: NodeTable] {
         if batch.nodes.isEmpty { return nodes }
         var nodes = nodes
         for write in batch.nodes { nodes[write.bucket]?.remove(write.node) }
         for write in batch.nodes {
-            guard let place = write.place else { continue }
-            guard nodes[write.bucket, default: NodeTable()].insert(write.node, at: place) else {
+            guard let row = write.row else { continue }
+            guard nodes[write.bucket, default: NodeTable()].insert(write.node, row) else {
                 throw StoreError(.constraint, "two nodes at one place in bucket row \(write.bucket)")
             }
         }
@@ -100,6 +110,7 @@ struct MemoryState: Sendable {
         for forgetting in work.forgettings {
             for hash in forgetting.hashes { oldChangeIDs[forgetting.bucket]?[hash] = nil }
         }
+        for place in work.batchAnswers { answers[place.bucket]?[place.batch] = nil }
         for erasure in work.erasures { erase(erasure) }
         return moves
     }
@@ -110,8 +121,21 @@ struct MemoryState: Sendable {
             changes = changes.filter { $0.value.bucket != bucket.row }
             keptBodies = keptBodies.filter { $0.key.bucket != bucket.row }
             (entities[bucket.row], oldChangeIDs[bucket.row], nodes[bucket.row]) = (nil, nil, nil)
+            answers[bucket.row] = nil
             (rows[bucket.id], buckets[bucket.row]) = (nil, nil)
         }
+    }
+}
+
+extension MemoryState: ChildSource {
+    func childRows(
+        of parent: NodeParent, in bucket: BucketRow, _ cursor: ChildCursor, limit: Int
+    ) throws(StoreError) -> [ChildRow] {
+        Array(nodes[bucket]?.sorted(of: parent, cursor).prefix(limit) ?? [])
+    }
+
+    func childStats(of node: NodeID, in bucket: BucketRow) throws(StoreError) -> ChildStats {
+        nodes[bucket]?.stats(of: node) ?? ChildStats(count: 0, newest: nil)
     }
 }
 

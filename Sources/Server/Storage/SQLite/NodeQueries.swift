@@ -1,14 +1,47 @@
 import ThicketSQLite
 
-/// The prepared reads of the table `node`.
+/// The prepared reads of the tables `node` and `batch`.
 struct NodeQueries {
-    let place: Statement
+    let row: Statement
     let atPlace: Statement
     let children: Statement
+    let newest: Statement
+    let byTag: Statement
+    let stats: Statement
+    let burning: Statement
+    let answer: Statement
+    let oldAnswers: Statement
+
+    /// The texts of the reads whose cost must not grow with the tree; a test holds their plans.
+    enum Text {
+        static let newest = """
+            SELECT id, gid, tag FROM node WHERE b = ?1 AND parent = ?2 AND gid < ?3 ORDER BY gid DESC LIMIT ?4
+            """
+        static let byTag = """
+            SELECT id, gid, tag FROM node WHERE b = ?1 AND parent = ?2 AND tag > ?3 ORDER BY tag LIMIT ?4
+            """
+        static let stats = """
+            SELECT kids, (SELECT c.t FROM node AS c WHERE c.b = ?1 AND c.parent = ?2 ORDER BY c.gid DESC LIMIT 1)
+            FROM node WHERE b = ?1 AND id = ?2
+            """
+        static let burning = """
+            SELECT n.b, n.id, b.app, b.owner, b.name FROM node AS n CROSS JOIN bucket AS b ON b.id = n.b
+            WHERE n.x <= ?1 ORDER BY n.x LIMIT ?2
+            """
+        static let oldAnswers = """
+            SELECT b, id, length(answer) FROM batch WHERE ts < ?1 ORDER BY ts LIMIT ?2
+            """
+    }
 
     init(_ database: Database) throws(SQLiteError) {
-        place = try database.prepare("SELECT parent, tag FROM node WHERE b = ?1 AND id = ?2")
+        row = try database.prepare("SELECT parent, tag, gid, t, x FROM node WHERE b = ?1 AND id = ?2")
         atPlace = try database.prepare("SELECT id FROM node WHERE b = ?1 AND parent = ?2 AND tag = ?3")
         children = try database.prepare("SELECT id FROM node WHERE b = ?1 AND parent = ?2 ORDER BY tag LIMIT ?3")
+        newest = try database.prepare(Text.newest)
+        byTag = try database.prepare(Text.byTag)
+        stats = try database.prepare(Text.stats)
+        burning = try database.prepare(Text.burning)
+        answer = try database.prepare("SELECT digest, answer, gid, ts FROM batch WHERE b = ?1 AND id = ?2")
+        oldAnswers = try database.prepare(Text.oldAnswers)
     }
 }

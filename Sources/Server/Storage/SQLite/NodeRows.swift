@@ -2,38 +2,94 @@ import ThicketProtocol
 import ThicketSQLite
 import ThicketTreeShape
 
-/// The table `node`: where the nodes of trees are. Written with the changes that it follows from, so it is never behind
-/// the log.
+/// The tables `node` and `batch`: where the nodes of trees are, and answers of batches. Written with the changes that
+/// they follow from, so they are never behind the log.
 struct NodeRows {
     private let insertion: Statement
     private let deletion: Statement
+    private let counting: Statement
+    private let answering: Statement
+    private let trimming: Statement
+    private let forgetting: Statement
 
     init(_ database: Database) throws(SQLiteError) {
-        insertion = try database.prepare("INSERT INTO node (b, id, parent, tag) VALUES (?1, ?2, ?3, ?4)")
-        deletion = try database.prepare("DELETE FROM node WHERE b = ?1 AND id = ?2")
+        insertion = try database.prepare(
+            "INSERT INTO node (b, id, parent, tag, gid, t, x, kids) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")
+        deletion = try database.prepare("DELETE FROM node WHERE b = ?1 AND id = ?2 RETURNING parent, kids")
+        counting = try database.prepare("UPDATE node SET kids = kids + ?3 WHERE b = ?1 AND id = ?2")
+        answering = try database.prepare(
+            "INSERT OR REPLACE INTO batch (b, id, digest, answer, gid, ts) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+        trimming = try database.prepare(
+            """
+            DELETE FROM batch WHERE b = ?1 AND gid <= (SELECT gid FROM batch WHERE b = ?1 ORDER BY gid DESC
+                LIMIT 1 OFFSET ?2)
+            """)
+        forgetting = try database.prepare("DELETE FROM batch WHERE b = ?1 AND id = ?2")
+    }
+
+    private struct Parent: Hashable {
+        let bucket: BucketRow
+        let id: [UInt8]
     }
 
     /// Inside the open transaction. Old rows go first, because nodes of one group may exchange their places.
     func write(_ nodes: [WriteBatch.NodeWrite]) throws(SQLiteError) {
-        for write in nodes { try deletion.bind(1, write.bucket).bind(2, write.node.octets).run() }
+        var kids = [Int64]()
+        // Change of the number of children.
+        var changed = [Parent: Int64]()
         for write in nodes {
-            guard let place = write.place else { continue }
-            try insertion.bind(1, write.bucket).bind(2, write.node.octets).bind(3, place.parent.stored)
-                .bind(4, place.tag.stored).run()
+            let old = try deletion.bind(1, write.bucket).bind(2, write.node.octets).first {
+                ($0.bytes(0), $0.integer(1))
+            }
+            kids.append(old?.1 ?? 0)
+            if let old { changed[Parent(bucket: write.bucket, id: old.0), default: 0] -= 1 }
         }
+        for (write, kids) in zip(nodes, kids) {
+            guard let row = write.row else { continue }
+            let parent = row.place.parent.stored
+            try insertion.bind(1, write.bucket).bind(2, write.node.octets).bind(3, parent)
+                .bind(4, row.place.tag.stored).bind(5, row.gid).bind(6, row.changed).bind(7, row.burnTime)
+                .bind(8, kids).run()
+            changed[Parent(bucket: write.bucket, id: parent), default: 0] += 1
+        }
+        for (parent, change) in changed where change != 0 && parent.id.count == NodeID.bytesCount {
+            try counting.bind(1, parent.bucket).bind(2, parent.id).bind(3, change).run()
+        }
+    }
+
+    /// Inside the open transaction; drops the oldest answers of the tree above their bound.
+    func write(_ answer: BatchAnswer) throws(SQLiteError) {
+        try answering.bind(1, answer.bucket).bind(2, answer.batch.octets).bind(3, answer.digest)
+            .bind(4, answer.answer).bind(5, answer.gid).bind(6, answer.time).run()
+        try trimming.bind(1, answer.bucket).bind(2, Int64(BatchAnswer.perTreeMax)).run()
+    }
+
+    /// Inside the open transaction.
+    func remove(_ answers: [BatchPlace]) throws(SQLiteError) {
+        for place in answers { try forgetting.bind(1, place.bucket).bind(2, place.batch.octets).run() }
     }
 }
 
 extension SQLiteReader {
     final func place(of node: NodeID, in bucket: BucketRow) throws(StoreError) -> NodePlace? {
-        let found: (parent: [UInt8], tag: [UInt8])? = try storing("reading a node's place") { () throws(SQLiteError) in
-            try queries.nodes.place.bind(1, bucket).bind(2, node.octets).first { ($0.bytes(0), $0.bytes(1)) }
+        try nodeRow(of: node, in: bucket)?.place
+    }
+
+    /// The row of a node; nil when the node does not exist.
+    final func nodeRow(of node: NodeID, in bucket: BucketRow) throws(StoreError) -> NodeRow? {
+        typealias Raw = (parent: [UInt8], tag: [UInt8], gid: GlobalID, changed: Int64, burnTime: Int64?)
+        let found: Raw? = try storing("reading a node's place") { () throws(SQLiteError) in
+            try queries.nodes.row.bind(1, bucket).bind(2, node.octets).first {
+                ($0.bytes(0), $0.bytes(1), $0.integer(2), $0.integer(3), $0.optionalInteger(4))
+            }
         }
         guard let found else { return nil }
         guard let parent = NodeParent(stored: found.parent), let tag = NodeTag(stored: found.tag) else {
             throw StoreError(.corrupt, "a row of the table node in bucket \(bucket) is not a place")
         }
-        return NodePlace(parent: parent, tag: tag)
+        return NodeRow(
+            place: NodePlace(parent: parent, tag: tag), gid: found.gid, changed: found.changed,
+            burnTime: found.burnTime)
     }
 
     final func node(at place: NodePlace, in bucket: BucketRow) throws(StoreError) -> NodeID? {
@@ -55,10 +111,85 @@ extension SQLiteReader {
         return try found.map { (octets) throws(StoreError) in try Self.node(octets, bucket) }
     }
 
+    final func children(_ read: ChildRead, in bucket: BucketRow) throws(StoreError) -> [StoredChildren] {
+        try reading { () throws(StoreError) in try childLists(read, in: bucket) }
+    }
+
+    final func burningNodes(at time: Int64, limit: Int) throws(StoreError) -> [BurningNode] {
+        typealias Raw = (row: BucketRow, node: [UInt8], app: String, user: String, name: String)
+        var found = [Raw]()
+        try storing("looking for nodes to burn") { () throws(SQLiteError) in
+            try queries.nodes.burning.bind(1, time).bind(2, Int64(limit)).forEach { (row) throws(SQLiteError) in
+                found.append((row.integer(0), row.bytes(1), row.text(2), row.text(3), row.text(4)))
+            }
+        }
+        return try found.map { (raw) throws(StoreError) in
+            BurningNode(
+                bucket: BucketID(app: try .stored(raw.app), user: try .stored(raw.user), name: try .stored(raw.name)),
+                node: try Self.node(raw.node, raw.row))
+        }
+    }
+
+    final func batchAnswer(_ batch: BatchID, in bucket: BucketRow) throws(StoreError) -> BatchAnswer? {
+        try storing("looking for a batch") { () throws(SQLiteError) in
+            try queries.nodes.answer.bind(1, bucket).bind(2, batch.octets).first {
+                BatchAnswer(
+                    bucket: bucket, batch: batch, digest: $0.bytes(0), answer: $0.bytes(1), gid: $0.integer(2),
+                    time: $0.integer(3))
+            }
+        }
+    }
+
+    final func batchAnswers(before time: Int64, limit: Int) throws(StoreError) -> [BatchPlace] {
+        var places = [BatchPlace]()
+        try storing("looking for old batches") { () throws(SQLiteError) in
+            try queries.nodes.oldAnswers.bind(1, time).bind(2, Int64(limit)).forEach { (row) throws(SQLiteError) in
+                guard let batch = BatchID(octets: row.bytes(1)) else { return }
+                places.append(BatchPlace(bucket: row.integer(0), batch: batch, bytes: Int(row.integer(2))))
+            }
+        }
+        return places
+    }
+
     private static func node(_ octets: [UInt8], _ bucket: BucketRow) throws(StoreError) -> NodeID {
         guard let node = NodeID(octets: octets) else {
             throw StoreError(.corrupt, "a row of the table node in bucket \(bucket) has no id")
         }
         return node
+    }
+}
+
+extension SQLiteReader: ChildSource {
+    final func childRows(
+        of parent: NodeParent, in bucket: BucketRow, _ cursor: ChildCursor, limit: Int
+    ) throws(StoreError) -> [ChildRow] {
+        var found = [(node: [UInt8], gid: GlobalID, tag: [UInt8])]()
+        try storing("listing children") { () throws(SQLiteError) in
+            let rows: Statement
+            switch cursor {
+            case .newest(let before):
+                rows = queries.nodes.newest.bind(3, before)
+            case .tag(let after):
+                rows = queries.nodes.byTag.bind(3, after?.stored ?? [])
+            }
+            try rows.bind(1, bucket).bind(2, parent.stored).bind(4, Int64(limit)).forEach { (row) throws(SQLiteError) in
+                found.append((row.bytes(0), row.integer(1), row.bytes(2)))
+            }
+        }
+        return try found.map { (raw) throws(StoreError) in
+            guard let tag = NodeTag(stored: raw.tag) else {
+                throw StoreError(.corrupt, "a row of the table node in bucket \(bucket) is not a place")
+            }
+            return ChildRow(node: try Self.node(raw.node, bucket), gid: raw.gid, tag: tag)
+        }
+    }
+
+    final func childStats(of node: NodeID, in bucket: BucketRow) throws(StoreError) -> ChildStats {
+        let found: (count: Int, newest: Int64?)? = try storing("counting children") { () throws(SQLiteError) in
+            try queries.nodes.stats.bind(1, bucket).bind(2, node.octets).first {
+                (Int($0.integer(0)), $0.optionalInteger(1))
+            }
+        }
+        return ChildStats(count: found?.count ?? 0, newest: found?.newest)
     }
 }

@@ -54,6 +54,9 @@ extension SQLiteWriter {
             &budget)
         try eraseKeys(
             of: bucket, "DELETE FROM node WHERE b = ?1 AND id IN (SELECT id FROM node WHERE b = ?1 LIMIT ?2)", &budget)
+        try eraseKeys(
+            of: bucket, "DELETE FROM batch WHERE b = ?1 AND id IN (SELECT id FROM batch WHERE b = ?1 LIMIT ?2)", &budget
+        )
         guard !budget.isSpent else { return }
         // A row number is part of the bucket's identity, so it is never reused.
         try Meta.set(Meta.erasedRow, max(bucket, try Meta.integer(Meta.erasedRow, database) ?? 0), database)

@@ -34,6 +34,7 @@ extension SQLiteWriter {
             for cut in work.cuts where try cutLog(cut) { moved.insert(cut.bucket) }
             for segments in work.segments { try replaceSegments(segments) }
             for forgetting in work.forgettings { try forget(forgetting) }
+            if !work.batchAnswers.isEmpty { try nodeRows.remove(work.batchAnswers) }
             for run in work.changeIDRuns where try archive(run) {
                 moved.insert(run.bucket)
             }

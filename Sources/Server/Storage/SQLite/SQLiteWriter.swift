@@ -6,7 +6,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
     private let store: SQLiteStore
     private let inserts: Inserts
     private let headWriter: HeadWriter
-    private let nodeRows: NodeRows
+    let nodeRows: NodeRows
     /// Rows of client names, so that a name is inserted once. Bounded; a name dropped here is looked up again.
     var clientRows = [ClientID: Int64]()
     private var lastClientRow: Int64
@@ -92,6 +92,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             for change in batch.changes { try insert(change) }
             try headWriter.write(slice, database)
             if !batch.nodes.isEmpty { try nodeRows.write(batch.nodes) }
+            for answer in batch.answers { try nodeRows.write(answer) }
             for (bucket, news) in zip(batch.buckets, batch.news) {
                 try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news)
             }

@@ -33,7 +33,10 @@ enum Schema {
         // - seg (segments): `high` newest gid that the segment covers; `count` objects; `bytes` length of `content`
         //   (`Segment`).
         // - node (the nodes of trees that are not removed): `id` 16 bytes; `parent` the 16 bytes of a node or the name
-        //   of a trunk; `tag` 20 bytes.
+        //   of a trunk; `tag` 20 bytes; `gid` its newest change; `t` the stamp of that change; `x` its burn time, NULL
+        //   for none; `kids` number of nodes directly below.
+        // - batch (answers of batches of trees): `id` 16 bytes; `digest` SHA-256 of the batch as sent; `gid` its last
+        //   change; `ts` time.
         // - idrun (archived ccids in log order): `high` newest gid; `entries` `ChangeIDBlock`.
         // - idset (archived ccids in hash order): `low` first hash of the block (`UInt64.column`); `entries`
         //   `ChangeIDBlock`.
@@ -184,7 +187,36 @@ enum Schema {
             PRIMARY KEY (b, id)) WITHOUT ROWID;
         CREATE UNIQUE INDEX node_place ON node (b, parent, tag);
         """,
+        // Lists of children, burn times, and batches. Older rows get their burn time with the node's next change.
+        """
+        ALTER TABLE node ADD COLUMN gid INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE node ADD COLUMN t INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE node ADD COLUMN x INTEGER;
+        ALTER TABLE node ADD COLUMN kids INTEGER NOT NULL DEFAULT 0;
+        UPDATE node SET gid = max(
+            ifnull((SELECT e.gid FROM ent AS e WHERE e.b = node.b AND e.k = \(nodeKey)), 0),
+            ifnull((SELECT max(c.gid) FROM chg AS c WHERE c.b = node.b AND c.k = \(nodeKey)
+                AND c.gid > ifnull((SELECT v FROM meta WHERE k = 'heads'), 0)), 0)),
+            kids = (SELECT count(*) FROM node AS n WHERE n.b = node.b AND n.parent = node.id);
+        UPDATE node SET t = ifnull((SELECT c.ts FROM chg AS c WHERE c.gid = node.gid), 0);
+        CREATE INDEX node_newest ON node (b, parent, gid);
+        CREATE INDEX node_burn ON node (x) WHERE x IS NOT NULL;
+        CREATE TABLE batch (b INTEGER NOT NULL, id BLOB NOT NULL, digest BLOB NOT NULL, answer BLOB NOT NULL,
+            gid INTEGER NOT NULL, ts INTEGER NOT NULL, PRIMARY KEY (b, id)) WITHOUT ROWID;
+        CREATE INDEX batch_order ON batch (b, gid);
+        CREATE INDEX batch_age ON batch (ts);
+        """,
     ]
+
+    /// The key of a node, the base32 of its id, as an expression over `node`.
+    private static let nodeKey: String = (0..<26).map { letter in
+        let (nibble, shift) = (5 * letter / 4, 3 - 5 * letter % 4)
+        func digit(_ place: Int) -> String {
+            "(instr('0123456789ABCDEF', substr(hex(node.id) || '00', \(place + 1), 1)) - 1)"
+        }
+        let pair = "((\(digit(nibble)) << 4) | \(digit(nibble + 1)))"
+        return "substr('abcdefghijklmnopqrstuvwxyz234567', 1 + ((\(pair) >> \(shift)) & 31), 1)"
+    }.joined(separator: " || ")
 
     /// Creates the tables in an empty file, or migrates an older store.
     /// - Parameter seed: fills `meta` in a new store.

@@ -1,0 +1,47 @@
+import ThicketProtocol
+import ThicketTreeShape
+
+// Batches of trees, and lists of children (decision 0094).
+extension Hub {
+    /// Hands a batch to the shard as one change.
+    func submit(_ request: TreeBatchRequest, of feed: BucketFeed, on channel: Channel, now: HubInstant) {
+        guard feed.mode == .tree else { return answer(channel.session, RESTAnswer.noTree) }
+        guard let bytes = channel.session.exchange?.call.bytes else { return }
+        let id = request.batch.id.text
+        let change = ChangeRequest(key: id, ccid: id, operation: .modify)
+        // The parsed batch takes about as much memory again.
+        guard let code = submit(change, on: channel, of: feed, bytes: 2 * bytes, now: now, batch: request) else {
+            return
+        }
+        refuse([(change, code)], on: channel)
+    }
+
+    /// Asks a reader for children of nodes.
+    func children(_ query: ChildrenQuery, of feed: BucketFeed, for channel: Channel) {
+        guard feed.mode == .tree else { return answer(channel.session, RESTAnswer.noTree) }
+        guard let cursor = cursor(query, of: feed) else {
+            return answer(
+                channel.session,
+                RESTAnswer.invalid(
+                    "invalid_parameter", "The parameter 'before' is not valid.",
+                    "It is the 'next' of a page of the same list in the same order."))
+        }
+        guard let row = feed.row else {
+            let current = codec.encode(feed.published, tag: feed.tag)
+            return answer(channel.session, RESTAnswer.json(ChildrenText.empty(query.parents, current: current)))
+        }
+        read(.children(query, cursor, bucket: row, tag: feed.tag, upTo: feed.published), for: channel)
+    }
+
+    /// nil for a cursor that is not one of this tree.
+    private func cursor(_ query: ChildrenQuery, of feed: BucketFeed) -> ChildCursor? {
+        switch query.order {
+        case .newest:
+            guard let before = query.before else { return .newest(before: .max) }
+            return codec.decode(before, tag: feed.tag).map { .newest(before: $0) }
+        case .tag:
+            guard let before = query.before else { return .tag(after: nil) }
+            return NodeTag(text: before).map { .tag(after: $0) }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import ThicketProtocol
+import ThicketTreeShape
+
+/// Changes of one tree that are decided in order, each on those before it, and not written yet: if one is refused,
+/// nothing has to be undone.
+struct TreePlan {
+    /// One decided change.
+    struct Step {
+        let key: EntityKey
+        /// The object as it was loaded; nil when the key never existed. It may have been evicted since.
+        let entity: ActiveEntity?
+        let decision: Decision
+    }
+
+    /// The tree after the steps.
+    private(set) var view: ShardTree
+    private(set) var steps = [Step]()
+    private var loaded = [NodeID: ActiveEntity]()
+    private let engine: TreeEngine
+    /// Changes that the plan may make.
+    private let changesMax: Int
+    /// Survivors that the answers of all removals may still list.
+    private var listedRest = TreeLimits.batchSurvivorsMax
+
+    /// A plan without steps.
+    ///
+    /// - Parameters:
+    ///   - now: the time of the changes, milliseconds since 1970.
+    ///   - changesMax: a removal of a branch ends there; other changes beyond it are refused.
+    init(of bucket: ActiveBucket, in shard: ShardCore, now: Int64, changesMax: Int = TreeLimits.batchChangesMax) {
+        view = ShardTree(shard: shard, bucket: bucket, isPlan: true)
+        engine = TreeEngine(
+            documentBytesMax: shard.settings.documentBytesMax, versionBase: shard.identity.versionBase, now: now)
+        self.changesMax = changesMax
+    }
+
+    /// Adds the changes of an operation.
+    ///
+    /// - Parameter isOnly: whether the batch has no other operation: then a large branch is removed in parts.
+    mutating func add(_ operation: TreeOperation, isOnly: Bool) throws(ChangeRejection) -> TreeOperationResult {
+        switch operation {
+        case .put(let node, let source, let record):
+            return .version(try add(TreeChange(.whole(record), of: node), source: source))
+        case .delete(let node, let source):
+            return .version(try add(TreeChange(.removal, of: node), source: source))
+        case .deleteTree(let branch):
+            let outcome = try remove(branch)
+            guard !outcome.hasMore || (isOnly && outcome.removed > 0) else {
+                throw ChangeRejection(TreeRefusal.batchTooLarge)
+            }
+            return .branch(outcome)
+        }
+    }
+
+    /// - Returns: the node's version after the change.
+    private mutating func add(_ change: TreeChange, source: Version) throws(ChangeRejection) -> Version {
+        guard steps.count < changesMax else { throw ChangeRejection(TreeRefusal.batchTooLarge) }
+        let key = try Self.key(of: change.node)
+        let state = try state(of: change.node, key, isParsed: !change.isRemoval)
+        let decision = try engine.decide(change, source: source, state: state, in: view).get()
+        steps.append(Step(key: key, entity: loaded[change.node], decision: decision))
+        view.plan(decision.state, of: change.node)
+        return decision.state.version
+    }
+
+    private mutating func state(
+        of node: NodeID, _ key: EntityKey, isParsed: Bool
+    ) throws(ChangeRejection) -> ObjectState? {
+        if let planned = view.planned[node] { return planned }
+        let (shard, bucket) = (view.shard, view.bucket)
+        let entity = isParsed ? try shard.activeEntity(key, in: bucket) : try shard.foundEntity(key, in: bucket)
+        loaded[node] = entity
+        return entity?.state
+    }
+
+    private static func key(of node: NodeID) throws(ChangeRejection) -> EntityKey {
+        do throws(IdentifierError) { return try EntityKey(node.text) } catch {
+            throw ChangeRejection(.serverError, error.description)
+        }
+    }
+
+    // MARK: Branches
+
+    /// The progress of a removal.
+    private struct Visit {
+        let branch: BranchRemoval
+        var visitsLeft: Int
+        var outcome = BranchOutcome(removed: 0, left: 0, kept: [], hasMore: false)
+    }
+
+    /// Removes a branch, leaves first, so that each state of the log is a tree.
+    ///
+    /// - Returns: what it has left; `hasMore` when the bounds of the plan, or of visited nodes, ended it.
+    mutating func remove(_ branch: BranchRemoval) throws(ChangeRejection) -> BranchOutcome {
+        guard try view.version(of: branch.node) > 0 else { throw ChangeRejection(TreeRefusal.nodeMissing) }
+        var visit = Visit(branch: branch, visitsLeft: view.shard.settings.nodeVisitsMax)
+        _ = try isRemoved(branch.node, &visit)
+        listedRest -= visit.outcome.kept.count
+        return visit.outcome
+    }
+
+    /// Visits a node after everything below it; the depth of the recursion is that of the tree.
+    private mutating func isRemoved(_ node: NodeID, _ visit: inout Visit) throws(ChangeRejection) -> Bool {
+        visit.visitsLeft -= 1
+        var isLeaf = true
+        // One more than can be visited, to see that there are more.
+        for child in try view.children(of: .node(node), limit: max(1, visit.visitsLeft + 1)) {
+            guard visit.visitsLeft > 0, steps.count < changesMax else {
+                visit.outcome.hasMore = true
+                return false
+            }
+            if try !isRemoved(child, &visit) { isLeaf = false }
+            if visit.outcome.hasMore { return false }
+        }
+        let version = try view.version(of: node)
+        guard isLeaf, visit.branch.removes(node, at: version) else {
+            visit.outcome.left += 1
+            if visit.outcome.kept.count < min(listedRest, TreeLimits.survivorsListedMax) {
+                visit.outcome.kept.append(node)
+            }
+            return false
+        }
+        guard steps.count < changesMax else {
+            visit.outcome.hasMore = true
+            return false
+        }
+        _ = try add(TreeChange(.removal, of: node), source: version)
+        visit.outcome.removed += 1
+        return true
+    }
+}
+
+extension TreeChange {
+    fileprivate var isRemoval: Bool { if case .removal = action { true } else { false } }
+}
