@@ -34,7 +34,10 @@ public struct BatchMark: Sendable, Hashable {
     /// - Returns: nil for a ccid that is not in the form of a batch's changes.
     public init?(ccid: String) {
         let bytes = ccid.utf8
-        guard bytes.count > BatchID.letterCount, bytes.count <= Self.ccidBytesMax else { return nil }
+        // Each change asks this: other ccids are recognised without an allocation.
+        guard bytes.count > BatchID.letterCount, bytes.count <= Self.ccidBytesMax,
+            bytes.dropFirst(BatchID.letterCount).first == UInt8(ascii: "-")
+        else { return nil }
         let parts = ccid.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 3, let batch = BatchID(text: String(parts[0])), let index = Self.number(parts[1]),
             let count = Self.number(parts[2]), index < count, count <= TreeLimits.batchChangesMax

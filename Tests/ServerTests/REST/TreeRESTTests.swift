@@ -8,7 +8,7 @@ import ThicketTreeShape
 /// Batches and lists of children from the bytes of a request to those of the answer.
 @Suite("Calls to a tree over HTTP")
 struct TreeRESTTests {
-    private static let init_ =
+    private static let opening =
         #"0:init:{"clientid":"c","api":"1.1","token":"ann-token","app_id":"app","name":"tree","mode":"tree"}"#
     private static let owner = "ann@example.com"
 
@@ -74,7 +74,7 @@ struct TreeRESTTests {
     func together() throws {
         let harness = try HubHarness()
         let socket = harness.connect()
-        socket.send(Self.init_)
+        socket.send(Self.opening)
         socket.send("0:cv:\(try harness.cv(0, bucket: "tree"))")
         _ = socket.take()
         #expect(try Self.batch(harness, 1, (1...50).map { try TestShard.put($0, "n\($0)") }).status == 200)
@@ -94,7 +94,7 @@ struct TreeRESTTests {
         if fromDisk { limits.tailChangesMax = 1 }
         let harness = try HubHarness(limits: limits)
         let live = harness.connect()
-        live.send(Self.init_)
+        live.send(Self.opening)
         live.send("0:cv:\(try harness.cv(0, bucket: "tree"))")
         _ = live.take()
         for batch in 1...3 {
@@ -106,7 +106,7 @@ struct TreeRESTTests {
         }
         let seen = try changes(live.take())
         let late = harness.connect()
-        late.send(Self.init_)
+        late.send(Self.opening)
         _ = late.take()
         late.send("0:cv:\(try harness.cv(4, bucket: "tree"))")
         let messages = late.take()
@@ -207,6 +207,34 @@ struct TreeRESTTests {
         ] {
             #expect(try Self.ask(harness, "GET /1/app/tree/\(Self.owner)/children?\(wrong)").status == 400)
         }
+    }
+
+    @Test("a page may be newer than its current; the log from there has all that is newer, so that nothing is missed")
+    func current() throws {
+        let harness = try HubHarness()
+        #expect(try Self.batch(harness, 1, [TestShard.put(1, "a")]).status == 200)
+        let socket = harness.connect()
+        socket.send(Self.opening)
+        _ = socket.take()
+        harness.holdsCommits = true
+        harness.hub.call(
+            ConnectionID(slot: 2_000, serial: 2),
+            RESTCall(
+                app: try AppID("app"), bucket: try BucketName("tree"), token: "ann-token", user: nil, deviceID: nil,
+                clientID: try ClientID("web"),
+                operation: .batch(
+                    try TreeBatchRequest(
+                        parsing: JSONValue.object(TreeBatch(id: BatchID(2), [TestShard.put(2, "b")]).object)
+                            .serialized())), bytes: 10), now: harness.now)
+        harness.settle()
+        // It is on disk now and not published yet.
+        let group = harness.decide()
+        let page = try Self.page(harness, "parent=home")
+        #expect(page.lists[0].nodes.map(\.id) == [NodeText.id(2), NodeText.id(1)])
+        #expect(page.current.text == (try harness.cv(1, bucket: "tree")))
+        socket.send("0:cv:\(page.current.text)")
+        harness.publish(group)
+        #expect(socket.take().contains { $0.contains(NodeText.key(2)) })
     }
 
     @Test("children of many parents come in one answer, in the order of the query; content is left out of a skeleton")

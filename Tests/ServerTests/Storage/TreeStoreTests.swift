@@ -119,6 +119,7 @@ struct TreeStoreTests {
         let store = try SQLiteStore(path: path, settings: .testing)
         let shard: TestShard = try .tree(store: store)
         try shard.writeChain(9)
+        for number in 10...15 { try shard.make(number, TestShard.put(number, "n\(number)")) }
         let bob = BucketID(app: shard.bucket.app, user: try UserID("bob"), name: shard.bucket.name)
         _ = shard.core.receive(.chooseMode(ModeRequest(.tree, of: bob, tenant: 0)))
         let record: JSONObject = try NodeText.record(.trunk(.home), "a").object
@@ -131,6 +132,7 @@ struct TreeStoreTests {
         while let batch: MaintenanceBatch = try maintenance.nextBatch(now: 1 << 40) { _ = try shard.core.apply(batch) }
         let database = try Database(path: path)
         #expect(try database.integer("SELECT count(*) FROM node") == 1)
+        #expect(try database.integer("SELECT count(*) FROM batch") == 0)
         #expect(try findings() == [])
     }
 
@@ -192,6 +194,7 @@ struct TreeStoreTests {
             ("UPDATE node SET parent = zeroblob(16) WHERE id = (SELECT max(id) FROM node)", "2 of them reached"),
             ("UPDATE node SET tag = x'00' WHERE id = (SELECT max(id) FROM node)", "is not a place"),
             ("UPDATE node SET b = 7", "belong to no bucket"),
+            ("INSERT INTO batch VALUES (7, zeroblob(16), x'00', x'00', 1, 1)", "1 rows of nodes and batches belong"),
             ("UPDATE node SET gid = gid + 1", "another change or burn time"), ("UPDATE node SET x = 1", "burn time"),
             ("UPDATE node SET kids = 1", "3 rows of nodes have a wrong number of children"),
             ("UPDATE bucket SET mode = 0", "4 rows of nodes, 0 nodes"),

@@ -129,6 +129,30 @@ struct TreeBatchTests {
         #expect(try shard.log().count == 3)
     }
 
+    @Test(
+        "after a crash during its commit all of a batch is there or nothing, and the repeat is answered as made",
+        arguments: [CommitFault.crashBefore, .crashAfter])
+    func crash(fault: CommitFault) throws {
+        let store = MemoryStore(faults: { $0.number == 3 ? fault : .none })
+        let shard = try TestShard.tree(store: store)
+        try shard.write(1, "a")
+        let operations = [try TestShard.put(2, below: .child(1), "b"), try TestShard.put(3, below: .child(2), "c")]
+        #expect(try shard.send(shard.batch(1, operations)).first?.code == 503)
+        try shard.restart()
+        #expect(try shard.numbers() == (fault == .crashAfter ? [1, 2, 3] : [1]))
+        let reply = try shard.send(shard.batch(1, operations)).first
+        #expect(reply?.results == [.version(1), .version(1)])
+        #expect(try shard.numbers() == [1, 2, 3] && shard.log().count == 3)
+    }
+
+    @Test("a node that a batch creates twice is refused at the second place, with the version that the first one made")
+    func twice() throws {
+        let shard = try TestShard.tree()
+        let reply = try shard.make(1, TestShard.put(1, "a"), TestShard.put(1, "b"))
+        #expect(reply.reason == .stale && reply.operation == 1 && reply.refused?.tree?.current == 1)
+        #expect(try shard.numbers() == [])
+    }
+
     @Test("a bad row in a group with a batch is found by trying each request alone")
     func oneByOne() throws {
         let store = MemoryStore(faults: { $0.number == 2 ? .fail(StoreError(.constraint, "a test")) : .none })

@@ -36,7 +36,11 @@ final class StoreAuditor {
                         JOIN erasure AS e ON e.app = b.app AND e.user = b.owner)
                     """) ?? 0,
                 try reader.database.integer("SELECT count(*) FROM ent WHERE b NOT IN (SELECT id FROM bucket)") ?? 0,
-                try reader.database.integer("SELECT count(*) FROM node WHERE b NOT IN (SELECT id FROM bucket)") ?? 0
+                try reader.database.integer(
+                    """
+                    SELECT (SELECT count(*) FROM node WHERE b NOT IN (SELECT id FROM bucket))
+                        + (SELECT count(*) FROM batch WHERE b NOT IN (SELECT id FROM bucket))
+                    """) ?? 0
             )
         }
         findings.changes = Int(rows)
@@ -47,7 +51,7 @@ final class StoreAuditor {
             findings.report("log: \(rows) changes, \(reachedByObjects) of them reached from their objects' heads")
         }
         if orphans > 0 { findings.report("log: \(orphans) objects belong to no bucket") }
-        if nodes > 0 { findings.report("nodes: \(nodes) rows belong to no bucket") }
+        if nodes > 0 { findings.report("trees: \(nodes) rows of nodes and batches belong to no bucket") }
     }
 
     // MARK: One bucket
