@@ -72,6 +72,20 @@ public enum StoreLocation: Sendable, Hashable {
         }
     }
 
+    /// Opens the file of another part of the same store, sealed under the same key.
+    ///
+    /// - Parameter part: the end of its name, such as `tree`.
+    /// - Returns: nil for a store in memory.
+    /// - Throws: `storeInUse`, `store`.
+    package func open(part: String, _ durability: StoreDurability) throws(ClientError) -> StoreFile? {
+        switch self {
+        case .memory: nil
+        case .file(let path):
+            try StoreFile(path: path + "." + part, key: Self.key(beside: path), durability: durability)
+        case .sealed(let path, let key): try StoreFile(path: path + "." + part, key: key, durability: durability)
+        }
+    }
+
     /// A lost key is not replaced by a new one, because what was sealed under the old key would look damaged.
     private static func key(beside path: String) throws(ClientError) -> StoreKey {
         let file = StoreKeyFile(path: path + ".key")

@@ -1,20 +1,15 @@
 package import ThicketProtocol
 internal import ThicketSQLite
 
-#if canImport(Darwin)
-    internal import Darwin
-#else
-    internal import Glibc
-#endif
-
 /// Stores everything in a SQLite file in write-ahead mode, with every page sealed (docs/decisions/0048).
 ///
 /// What the app sees is not a column: it is the ghost with `pending` and `later` applied. For a large object these are
 /// stored as a whole value and the steps since (`StoreJournal`), so that a keystroke in a large text writes only a few
 /// bytes (docs/decisions/0017).
 package final class SQLiteLocalStore: LocalStore {
-    private let lock: StoreLock
-    private var database: Database?
+    /// nil when the store is closed.
+    private var file: StoreFile?
+    private var database: Database? { file?.database }
     private var journal: StoreJournal?
     private var bucketRows = [BucketName: Int64]()
     private var entityRows = EntityRows()
@@ -26,14 +21,6 @@ package final class SQLiteLocalStore: LocalStore {
     /// (`PackedEntity`; both forms are read). 5: the identity of the server's bucket (docs/decisions/0083).
     private static let formatVersion: Int64 = 5
 
-    /// Pages of the write-ahead log, 32 MiB, at which it is checkpointed: a checkpoint writes the pages once more and
-    /// flushes both files; with a smaller log a first sync would do little else.
-    private static let logPagesMax = 8_192
-
-    /// How long to wait for another program that reads the file with SQLite directly. Sessions exclude each other by
-    /// the lock file.
-    private static let otherProgramMilliseconds: Int32 = 500
-
     /// - Parameters:
     ///   - key: the files are sealed under it; an unsealed store is sealed now. nil: unsealed, for tests.
     ///   - vfs: a file system registered with SQLite, for tests; nil for the default one.
@@ -42,36 +29,7 @@ package final class SQLiteLocalStore: LocalStore {
         path: String, key: StoreKey? = nil, durability: StoreDurability = .program, vfs: String? = nil
     ) throws(ClientError) {
         self.durability = durability
-        lock = try StoreLock(path: Self.followed(path) + ".lock")
-        // User content: readable by this user only. SQLite gives its other files the same permissions.
-        let problem = makeForUser(path)
-        guard problem == 0 else {
-            throw ClientError(.store, "cannot open \(path): \(String(cString: strerror(problem)))")
-        }
-        do throws(SQLiteError) {
-            let sealing = try key.map { (key) throws(SQLiteError) in
-                try StoreSealing(key, path: path, vfs: vfs)
-            }
-            try sealing?.sealClearStore(busyTimeoutMilliseconds: Self.otherProgramMilliseconds)
-            let database = try Database(
-                path: path, busyTimeoutMilliseconds: Self.otherProgramMilliseconds, vfs: vfs, sealed: sealing?.files)
-            // The file has one user only, so SQLite need not lock it for each statement.
-            try database.execute("PRAGMA locking_mode=EXCLUSIVE")
-            try sealing?.prepare(database)
-            try database.execute("PRAGMA journal_mode=WAL")
-            try database.execute("PRAGMA wal_autocheckpoint=\(Self.logPagesMax)")
-            try database.execute("PRAGMA synchronous=\(durability == .power ? "FULL" : "NORMAL")")
-            self.database = database
-        } catch {
-            if error.isBusy { throw ClientError(.storeInUse, "another program has this store's file open (\(path))") }
-            guard key != nil, error.extended == SealedFileSystem.notOpening || error.isCorrupt else {
-                throw Self.clientError(error)
-            }
-            throw ClientError(
-                .store,
-                "\(path) cannot be opened: it is damaged, or sealed under another key than the one on this machine",
-                number: Int(error.extended))
-        }
+        file = try StoreFile(path: path, key: key, durability: durability, vfs: vfs)
         try prepare()
         try sql { (database) throws(SQLiteError) in
             self.journal = try StoreJournal(database)
@@ -81,13 +39,6 @@ package final class SQLiteLocalStore: LocalStore {
                 if let name = try? BucketName(rows.text(1)) { self.bucketRows[name] = rows.integer(0) }
             }
         }
-    }
-
-    /// Resolves links, so that the lock belongs to the file and not to one of its names.
-    private static func followed(_ path: String) -> String {
-        guard let real = realpath(path, nil) else { return path }
-        defer { free(real) }
-        return String(cString: real)
     }
 
     private func prepare() throws(ClientError) {
@@ -196,7 +147,7 @@ package final class SQLiteLocalStore: LocalStore {
 
     package func close() {
         journal = nil
-        database = nil
+        file = nil
     }
 
     // MARK: - Calls to SQLite
@@ -441,12 +392,4 @@ package final class SQLiteLocalStore: LocalStore {
         }
         bucketRows = rows
     }
-}
-
-/// Creates a file readable by this user only, unless it exists. Returns 0 or an errno.
-private func makeForUser(_ path: String) -> Int32 {
-    let made = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-    guard made >= 0 else { return errno }
-    close(made)
-    return 0
 }

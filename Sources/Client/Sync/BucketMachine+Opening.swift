@@ -20,8 +20,8 @@ extension BucketMachine {
         }
         turn.send(
             Messages.initialize(
-                number, record.name, turn.link.clientID, turn.link.options, command: command, isSealed: record.isSealed)
-        )
+                number, record.name, turn.link.clientID, turn.link.options, command: command,
+                mode: record.isSealed ? "sealed" : nil))
     }
 
     /// - Parameter user: the user that the server derives from the token. A store holds one user's objects for good:

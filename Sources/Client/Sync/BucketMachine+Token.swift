@@ -46,7 +46,8 @@ extension BucketMachine {
         answerDue = turn.now + SyncLimits.answerMilliseconds
         turn.send(
             Messages.initialize(
-                number, record.name, turn.link.clientID, turn.link.options, command: nil, isSealed: record.isSealed))
+                number, record.name, turn.link.clientID, turn.link.options, command: nil,
+                mode: record.isSealed ? "sealed" : nil))
     }
 
     /// The new token was accepted: continues what the expiry interrupted.

@@ -1,4 +1,4 @@
-import ThicketProtocol
+package import ThicketProtocol
 
 /// Finds the end of the answer to `cv`: it may come in several messages, and none of them is marked as the last.
 ///
@@ -7,23 +7,25 @@ import ThicketProtocol
 /// order, so the message answers a repeated question, and everything before it has arrived; its repeated content is
 /// known and ignored. Only the first `questionsMax` messages lead to questions, so that an answer in many parts is not
 /// repeated once for each part.
-struct CatchUp {
+package struct CatchUp: Sendable, Equatable {
     private var questions = 0
     /// The position at which the first message after the first question began.
     private var firstReceived: ChangeVersion?
 
     private static let questionsMax = 2
 
-    enum Verdict {
+    package enum Verdict {
         case wait
         case ask
         case complete
     }
 
+    package init() {}
+
     /// - Parameters:
     ///   - first: position of the message's first change.
     ///   - isAnswer: false when the message may be an early acknowledgement, which is not part of the answer.
-    mutating func received(first: ChangeVersion?, isAnswer: Bool) -> Verdict {
+    package mutating func received(first: ChangeVersion?, isAnswer: Bool) -> Verdict {
         if questions > 0, isAnswer, let first {
             if firstReceived == first { return .complete }
             if firstReceived == nil { firstReceived = first }

@@ -1,8 +1,8 @@
-import ThicketProtocol
+package import ThicketProtocol
 
 /// Encodes the client's messages (wire contract, sections 3 to 6).
-enum Messages {
-    static func onChannel(_ number: Int, _ text: String, _ more: [UInt8] = []) -> [UInt8] {
+package enum Messages {
+    package static func onChannel(_ number: Int, _ text: String, _ more: [UInt8] = []) -> [UInt8] {
         var bytes = [UInt8]()
         bytes.reserveCapacity(8 + text.utf8.count + more.count)
         bytes.append(contentsOf: String(number).utf8)
@@ -12,14 +12,15 @@ enum Messages {
         return bytes
     }
 
-    static func heartbeat(_ count: Int64) -> [UInt8] { Array("h:\(count)".utf8) }
+    package static func heartbeat(_ count: Int64) -> [UInt8] { Array("h:\(count)".utf8) }
 
     /// A page of the index with data. Clients put the mark into the second field (wire contract, section 5).
-    static func index(mark: String?, limit: Int) -> String { "i:1:\(mark ?? "")::\(limit)" }
+    package static func index(mark: String?, limit: Int) -> String { "i:1:\(mark ?? "")::\(limit)" }
 
-    static func initialize(
+    /// - Parameter mode: the mode that a new bucket gets; nil: an open one.
+    package static func initialize(
         _ number: Int, _ bucket: BucketName, _ clientID: ClientID, _ options: SyncOptions, command: String?,
-        isSealed: Bool = false
+        mode: String? = nil
     ) -> [UInt8] {
         var body: JSONObject = [
             "clientid": .string(clientID.text), "api": "1.1", "token": .string(options.token),
@@ -27,7 +28,7 @@ enum Messages {
             "version": .string(options.version),
         ]
         if let device = options.deviceID { body["device_id"] = .string(device) }
-        if isSealed { body["mode"] = "sealed" }
+        if let mode { body["mode"] = .string(mode) }
         if let command { body["cmd"] = .string(command) }
         return onChannel(number, "init:", body.serialized())
     }

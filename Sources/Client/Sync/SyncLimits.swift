@@ -1,7 +1,7 @@
 /// Every limit of the client's side of the protocol, with its unit and its source.
 package enum SyncLimits {
     /// A restore of the server adds at least this number to every version.
-    static let restoredVersionsMin: Int64 = 1_000_000
+    package static let restoredVersionsMin: Int64 = 1_000_000
     /// Buckets of one session; each uses one channel.
     package static let bucketsMax = 1_000
     /// Changes of one bucket in flight (one per object).

@@ -1,10 +1,10 @@
-import ThicketProtocol
+package import ThicketProtocol
 
 /// The session's connection: its state, its keep-alive, and the identity and token with which it opens buckets.
 ///
 /// Pure: it decides nothing about buckets. The machine disconnects them when the connection has ended.
-struct SyncLink {
-    enum State: Equatable {
+package struct SyncLink {
+    package enum State: Equatable {
         /// The app does not want a connection, or the client must not make one.
         case parked(OfflineReason)
         /// The next attempt is at this time.
@@ -13,41 +13,41 @@ struct SyncLink {
         case open
     }
 
-    var options: SyncOptions
-    let clientID: ClientID
-    var state: State
-    var backoff = Backoff(
+    package var options: SyncOptions
+    package let clientID: ClientID
+    package var state: State
+    package var backoff = Backoff(
         shortest: SyncLimits.backoffMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
-    var lastSent: Int64 = 0
+    package var lastSent: Int64 = 0
     /// When bytes of an incomplete message were last sent or received.
-    private(set) var lastMoved = Int64.min
+    package private(set) var lastMoved = Int64.min
     private var lastReceived: Int64 = 0
     /// The number of the next heartbeat, and when the unanswered one was sent.
     private var heartbeat: Int64 = 0
     private var heartbeatSentAt: Int64?
-    private(set) var logLevel = 0
+    package private(set) var logLevel = 0
     private var logLines = 0
     /// The last token reported as expired, and the last one reported as valid.
-    var endedToken: Int?
-    var provenToken: Int?
+    package var endedToken: Int?
+    package var provenToken: Int?
 
-    init(_ options: SyncOptions, _ clientID: ClientID) {
+    package init(_ options: SyncOptions, _ clientID: ClientID) {
         self.options = options
         self.clientID = clientID
         state = options.startsOnline ? .waiting(until: 0, .unreachable("not yet tried")) : .parked(.requested)
     }
 
-    var isOpen: Bool {
+    package var isOpen: Bool {
         if case .open = state { return true }
         return false
     }
 
-    var isConnecting: Bool {
+    package var isConnecting: Bool {
         if case .connecting = state { return true }
         return false
     }
 
-    mutating func opened(at now: Int64) {
+    package mutating func opened(at now: Int64) {
         state = .open
         lastReceived = now
         lastSent = now
@@ -56,22 +56,22 @@ struct SyncLink {
         logLines = 0
     }
 
-    mutating func receivedMessage(at now: Int64) {
+    package mutating func receivedMessage(at now: Int64) {
         lastReceived = now
         heartbeatSentAt = nil
     }
 
-    mutating func receivedBytes(at now: Int64) {
+    package mutating func receivedBytes(at now: Int64) {
         receivedMessage(at: now)
         lastMoved = now
     }
 
-    mutating func receivedHeartbeat(_ count: Int64) { heartbeat = count &+ 1 }
+    package mutating func receivedHeartbeat(_ count: Int64) { heartbeat = count &+ 1 }
 
     // MARK: - Keep-alive
 
     /// The time at which the connection has something to do; nil: never.
-    var deadline: Int64? {
+    package var deadline: Int64? {
         switch state {
         case .parked: nil
         case .waiting(let until, _): until
@@ -86,14 +86,14 @@ struct SyncLink {
     }
 
     /// What keeps the open connection alive.
-    enum Care {
+    package enum Care {
         case none
         /// The heartbeat is recorded as sent.
         case send([UInt8])
         case hangUp
     }
 
-    mutating func care(now: Int64) -> Care {
+    package mutating func care(now: Int64) -> Care {
         guard now >= heartbeatDue else { return .none }
         guard heartbeatSentAt == nil else { return .hangUp }
         heartbeatSentAt = now
@@ -102,10 +102,10 @@ struct SyncLink {
 
     // MARK: - The server's log
 
-    mutating func setLogLevel(_ level: Int) { logLevel = min(max(level, 0), 2) }
+    package mutating func setLogLevel(_ level: Int) { logLevel = min(max(level, 0), 2) }
 
     /// The message for a line of the server's log of this client; nil when the server does not want it.
-    mutating func logMessage(_ line: String) -> [UInt8]? {
+    package mutating func logMessage(_ line: String) -> [UInt8]? {
         guard isOpen, logLevel > 0, logLines < SyncLimits.logLinesMax else { return nil }
         logLines += 1
         return Messages.log(line)

@@ -1,0 +1,95 @@
+public import ThicketTree
+public import ThicketTreeShape
+
+/// Reacts to changes of the tree inside of the local transaction, so that what the app keeps beside the tree never
+/// disagrees with it, not even after a crash.
+///
+/// Calls come from the tree's thread, in order, once for each change. If one throws, the transaction is undone and the
+/// change is offered again; after three failures in a row the tree stops to sync, which its status reports. Keep the
+/// calls short, and do not call the tree from them.
+public protocol TreeDelegate: Sendable {
+    /// A node of another device appeared.
+    func didDiscoverNewNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws
+    /// Another device changed a node.
+    func didDiscoverModifiedNode(
+        _ node: Node, with change: NodeChange, at path: TreePath, in transaction: inout TreeTransaction) throws
+    /// Another device moved or renamed a node.
+    func didDiscoverMovedNode(
+        _ node: Node, from oldPath: TreePath, to newPath: TreePath, in transaction: inout TreeTransaction) throws
+    /// Another device removed a node, or its burn time came.
+    func didDiscoverDeletedNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws
+    /// A local change met one of another device.
+    func didDiscoverConflict(_ conflict: TreeConflict, in transaction: inout TreeTransaction) throws
+    /// The server has confirmed local changes of a node.
+    func didPushNodeData(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws
+}
+
+extension TreeDelegate {
+    /// Does nothing.
+    public func didDiscoverNewNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {}
+    /// Does nothing.
+    public func didDiscoverModifiedNode(
+        _ node: Node, with change: NodeChange, at path: TreePath, in transaction: inout TreeTransaction
+    ) throws {}
+    /// Does nothing.
+    public func didDiscoverMovedNode(
+        _ node: Node, from oldPath: TreePath, to newPath: TreePath, in transaction: inout TreeTransaction
+    ) throws {}
+    /// Does nothing.
+    public func didDiscoverDeletedNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {}
+    /// Does nothing.
+    public func didDiscoverConflict(_ conflict: TreeConflict, in transaction: inout TreeTransaction) throws {}
+    /// Does nothing.
+    public func didPushNodeData(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {}
+
+    func apply(_ event: TreeEvent, in transaction: inout TreeTransaction) throws {
+        switch event {
+        case .discovered(let node, let path): try didDiscoverNewNode(node, at: path, in: &transaction)
+        case .modified(let node, let change, let path):
+            try didDiscoverModifiedNode(node, with: change, at: path, in: &transaction)
+        case .moved(let node, let from, let to):
+            try didDiscoverMovedNode(node, from: from, to: to, in: &transaction)
+        case .deleted(let node, let path): try didDiscoverDeletedNode(node, at: path, in: &transaction)
+        case .conflict(let conflict): try didDiscoverConflict(conflict, in: &transaction)
+        case .pushed(let node, let path): try didPushNodeData(node, at: path, in: &transaction)
+        case .integrity, .operationFailed, .caughtUp, .gap: break
+        }
+    }
+}
+
+/// What a delegate can read and write in the transaction that changes the tree: nodes, and what the app keeps. It is
+/// valid during the call only.
+public struct TreeTransaction {
+    private let store: TreeStore
+
+    init(_ store: TreeStore) { self.store = store }
+
+    /// The node with this id; nil when it is not shown.
+    public func node(_ id: NodeID) throws(TreeError) -> Node? { try store.row(id)?.node(isPending: false) }
+
+    /// The path of a node; nil when it is not shown.
+    public func path(of id: NodeID) throws(TreeError) -> TreePath? { try store.path(of: .node(id)) }
+
+    /// A value of the app.
+    ///
+    /// - Parameters:
+    ///   - collection: a name of the app's choice, such as `messages`.
+    ///   - key: the key in the collection.
+    public func value(_ collection: String, _ key: String) throws(TreeError) -> [UInt8]? {
+        try store.appValue(collection, key)
+    }
+
+    /// Stores or removes a value of the app.
+    ///
+    /// - Parameters:
+    ///   - value: nil removes it.
+    ///   - collection: a name of the app's choice.
+    ///   - key: the key in the collection.
+    ///   - order: where it is in `Treesystem.values`, ascending.
+    public func set(
+        _ value: [UInt8]?, _ collection: String, _ key: String, order: Int64 = 0
+    ) throws(TreeError) { try store.setAppValue(value, collection, key, order: order) }
+
+    /// Marks the content of a node as to be downloaded.
+    public func markNodeAsNeedsDownload(_ id: NodeID) throws(TreeError) { try store.mark(id) }
+}

@@ -1,0 +1,180 @@
+import ThicketTreeShape
+
+/// The operations of a tree that the server has not confirmed, in the order in which they were made. Pure.
+package struct OperationQueue: Sendable {
+    /// Most operations that wait; a further local change is refused with `limit`.
+    package static let operationsMax = 100_000
+
+    private var operations = [OperationID: PendingOperation]()
+    /// The ids of `operations`, ascending.
+    private var order = [OperationID]()
+    private var byNode = [NodeID: [OperationID]]()
+    private var byPlace = [Place: Set<OperationID>]()
+    /// The operations that depend on one.
+    private var followers = [OperationID: Set<OperationID>]()
+
+    package init() {}
+
+    package var count: Int { operations.count }
+    package var isEmpty: Bool { operations.isEmpty }
+    package var ids: [OperationID] { order }
+
+    package subscript(id: OperationID) -> PendingOperation? { operations[id] }
+
+    /// The operations of a node, in order.
+    package func operations(of node: NodeID) -> [PendingOperation] {
+        (byNode[node] ?? []).compactMap { operations[$0] }
+    }
+
+    package func has(_ node: NodeID) -> Bool { byNode[node] != nil }
+
+    /// What all waiting writes of a node write together.
+    package func fields(of node: NodeID) -> WriteFields {
+        operations(of: node).reduce(into: []) { $0.formUnion($1.fields) }
+    }
+
+    package func hasFollowers(_ id: OperationID) -> Bool { !(followers[id] ?? []).isEmpty }
+
+    // MARK: - Adding
+
+    /// The operations on which a new one depends.
+    ///
+    /// - Parameter ancestors: the nodes from the first place up to the trunk, the place included.
+    package func dependencies(
+        of new: PendingOperation, ancestors: (NodeParent) throws(TreeError) -> [NodeID]
+    ) throws(TreeError) -> Set<OperationID> {
+        var candidates = Set(byNode[new.node] ?? [])
+        if new.isDelete {
+            candidates = Set(order)
+        } else {
+            for place in new.places { candidates.formUnion(byPlace[place] ?? []) }
+            if let target = new.target {
+                for node in try ancestors(target.parent) { candidates.formUnion(byNode[node] ?? []) }
+            }
+        }
+        var found = Set<OperationID>()
+        for id in candidates where id < new.id {
+            guard let earlier = operations[id] else { continue }
+            let isBelow = { (place: NodeParent, node: NodeID) throws(TreeError) -> Bool in
+                try ancestors(place).contains(node)
+            }
+            if try QueueRules.depends(new, on: earlier, isBelow: isBelow) { found.insert(id) }
+        }
+        return found
+    }
+
+    /// The waiting write of the same node into which a new one can be merged without changing the order of anything
+    /// else; nil if none.
+    package func mergeTarget(of new: PendingOperation) -> PendingOperation? {
+        guard !new.isDelete, !new.isKept, let last = operations(of: new.node).last, !last.isDelete, !last.isKept,
+            last.state == .waiting, last.group == new.group, !hasFollowers(last.id),
+            new.dependencies.allSatisfy({ $0 <= last.id })
+        else { return nil }
+        return last
+    }
+
+    package mutating func add(_ operation: PendingOperation) {
+        operations[operation.id] = operation
+        if let last = order.last, last > operation.id {
+            order.insert(operation.id, at: order.firstIndex { $0 > operation.id } ?? order.endIndex)
+        } else {
+            order.append(operation.id)
+        }
+        byNode[operation.node, default: []].append(operation.id)
+        byNode[operation.node]?.sort()
+        for place in operation.places { byPlace[place, default: []].insert(operation.id) }
+        for earlier in operation.dependencies { followers[earlier, default: []].insert(operation.id) }
+    }
+
+    package mutating func replace(_ operation: PendingOperation) {
+        guard let old = operations[operation.id] else { return }
+        if old.places != operation.places || old.dependencies != operation.dependencies {
+            unlink(old)
+            operations[operation.id] = operation
+            for place in operation.places { byPlace[place, default: []].insert(operation.id) }
+            for earlier in operation.dependencies { followers[earlier, default: []].insert(operation.id) }
+        } else {
+            operations[operation.id] = operation
+        }
+    }
+
+    private mutating func unlink(_ operation: PendingOperation) {
+        for place in operation.places {
+            byPlace[place]?.remove(operation.id)
+            if byPlace[place]?.isEmpty == true { byPlace[place] = nil }
+        }
+        for earlier in operation.dependencies {
+            followers[earlier]?.remove(operation.id)
+            if followers[earlier]?.isEmpty == true { followers[earlier] = nil }
+        }
+    }
+
+    /// Removes an operation that is confirmed or dropped; what depended on it no longer does.
+    ///
+    /// - Returns: the operations that depended on it.
+    @discardableResult
+    package mutating func remove(_ id: OperationID) -> [OperationID] {
+        guard let operation = operations.removeValue(forKey: id) else { return [] }
+        unlink(operation)
+        if let place = place(of: id) { order.remove(at: place) }
+        byNode[operation.node]?.removeAll { $0 == id }
+        if byNode[operation.node]?.isEmpty == true { byNode[operation.node] = nil }
+        let waiting = (followers.removeValue(forKey: id) ?? []).sorted()
+        for follower in waiting { operations[follower]?.dependencies.remove(id) }
+        return waiting
+    }
+
+    private func place(of id: OperationID) -> Int? {
+        var (low, high) = (0, order.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if order[middle] < id { low = middle + 1 } else { high = middle }
+        }
+        return low < order.count && order[low] == id ? low : nil
+    }
+
+    // MARK: - Sending
+
+    /// The operations for the next request, in an order that respects all dependencies.
+    ///
+    /// Operations of one group are all in it or none. An operation that waits for the app blocks those that depend on it
+    /// and no others.
+    ///
+    /// - Parameters:
+    ///   - max: most operations, except that one group is never divided.
+    ///   - isReady: whether an operation may be sent, apart from its dependencies.
+    package func next(max: Int, isReady: (PendingOperation) -> Bool) -> [OperationID] {
+        var (chosen, taken) = ([OperationID](), Set<OperationID>())
+        for id in byPriority {
+            if chosen.count >= max { break }
+            guard !taken.contains(id), let unit = unit(of: id, taken, isReady) else { continue }
+            if chosen.count + unit.count > max, !chosen.isEmpty { continue }
+            chosen += unit
+            taken.formUnion(unit)
+        }
+        return chosen
+    }
+
+    private var byPriority: [OperationID] {
+        guard operations.values.contains(where: { $0.priority != 0 }) else { return order }
+        return order.sorted {
+            let (left, right) = (operations[$0]?.priority ?? 0, operations[$1]?.priority ?? 0)
+            return left == right ? $0 < $1 : left > right
+        }
+    }
+
+    /// The operation with its group; nil if one of them cannot be sent now.
+    private func unit(
+        of id: OperationID, _ taken: Set<OperationID>, _ isReady: (PendingOperation) -> Bool
+    ) -> [OperationID]? {
+        guard let operation = operations[id] else { return nil }
+        let members = operation.group.map { group in order.filter { operations[$0]?.group == group } } ?? [id]
+        let together = taken.union(members)
+        for member in members {
+            guard let each = operations[member], each.state == .waiting, isReady(each),
+                each.dependencies.isSubset(of: together)
+            else { return nil }
+        }
+        return members
+    }
+}

@@ -1,0 +1,203 @@
+import ThicketProtocol
+internal import ThicketSQLite
+import ThicketTree
+import ThicketTreeShape
+
+/// Order of the children of a node.
+public enum ChildOrder: Sendable, Hashable {
+    /// By folded name.
+    case name
+    /// The last changed first, by the server's clock; nodes that are not uploaded by this device's.
+    case newestFirst
+}
+
+extension TreeStore {
+    package func row(_ id: NodeID) throws(TreeError) -> NodeRow? {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("SELECT \(NodeRow.columns) FROM node WHERE id = ?1").bind(1, id.octets)
+                .first { NodeRow($0) } ?? nil
+        }
+    }
+
+    package func write(_ row: NodeRow) throws(TreeError) {
+        try sql { (database) throws(SQLiteError) in
+            let statement = try database.statement(
+                """
+                INSERT OR REPLACE INTO node (\(NodeRow.columns), fold)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                """)
+            row.bind(to: statement)
+            try statement.run()
+        }
+    }
+
+    package func removeRow(_ id: NodeID) throws(TreeError) {
+        try sql { (database) throws(SQLiteError) in
+            for query in ["DELETE FROM node WHERE id = ?1", "DELETE FROM quarantine WHERE id = ?1"] {
+                try database.statement(query).bind(1, id.octets).run()
+            }
+        }
+    }
+
+    /// The shown nodes with this name below a parent: one, except for a moment while changes of the server arrive.
+    package func rows(at place: Place) throws(TreeError) -> [NodeRow] {
+        try rows(
+            "SELECT \(NodeRow.columns) FROM node WHERE parent = ?1 AND fold = ?2 AND state = 0 ORDER BY version DESC, id"
+        ) { $0.bind(1, place.parent.stored).bind(2, place.folded) }
+    }
+
+    /// - Parameters:
+    ///   - offset: rows to leave out.
+    ///   - limit: rows at most.
+    package func children(
+        of parent: NodeParent, order: ChildOrder, offset: Int, limit: Int
+    ) throws(TreeError) -> [NodeRow] {
+        let query =
+            switch order {
+            case .name: "SELECT \(NodeRow.columns) FROM node WHERE parent = ?1 AND state = 0 ORDER BY fold, id"
+            case .newestFirst:
+                "SELECT \(NodeRow.columns) FROM node WHERE parent = ?1 AND state = 0 ORDER BY changed DESC, id"
+            }
+        return try rows(query + " LIMIT ?2 OFFSET ?3") {
+            $0.bind(1, parent.stored).bind(2, Int64(limit)).bind(3, Int64(offset))
+        }
+    }
+
+    /// All rows below a parent, whatever their state.
+    package func allChildren(of parent: NodeParent) throws(TreeError) -> [NodeRow] {
+        try rows("SELECT \(NodeRow.columns) FROM node WHERE parent = ?1 ORDER BY id") { $0.bind(1, parent.stored) }
+    }
+
+    package func hasChildren(_ parent: NodeParent) throws(TreeError) -> Bool {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("SELECT 1 FROM node WHERE parent = ?1 AND state = 0 LIMIT 1")
+                .bind(1, parent.stored).first { _ in true } ?? false
+        }
+    }
+
+    /// The folded names below a parent.
+    package func names(below parent: NodeParent) throws(TreeError) -> Set<[UInt8]> {
+        try sql { (database) throws(SQLiteError) in
+            var names = Set<[UInt8]>()
+            try database.statement("SELECT fold FROM node WHERE parent = ?1 AND state = 0 AND fold IS NOT NULL")
+                .bind(1, parent.stored).forEach { names.insert($0.bytes(0)) }
+            return names
+        }
+    }
+
+    /// Nodes that the server had and that the listing with this number did not have.
+    package func unlisted(scan: Int64) throws(TreeError) -> [NodeID] {
+        try sql { (database) throws(SQLiteError) in
+            var ids = [NodeID]()
+            try database.statement("SELECT id FROM node WHERE version > 0 AND scan <> ?1 ORDER BY id")
+                .bind(1, scan).forEach { if let id = NodeID(octets: $0.bytes(0)) { ids.append(id) } }
+            return ids
+        }
+    }
+
+    /// How many nodes are shown.
+    package func shownCount() throws(TreeError) -> Int {
+        Int(
+            try sql { (database) throws(SQLiteError) in
+                try database.integer("SELECT count(*) FROM node WHERE state = 0") ?? 0
+            })
+    }
+
+    private func rows(_ query: String, _ bind: (Statement) -> Void) throws(TreeError) -> [NodeRow] {
+        try sql { (database) throws(SQLiteError) in
+            var rows = [NodeRow]()
+            let statement = try database.statement(query)
+            bind(statement)
+            try statement.forEach { if let row = NodeRow($0) { rows.append(row) } }
+            return rows
+        }
+    }
+
+    // MARK: - Quarantine
+
+    /// The newest record of a node that did not open.
+    package func quarantined(_ id: NodeID) throws(TreeError) -> [UInt8]? {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("SELECT record FROM quarantine WHERE id = ?1").bind(1, id.octets)
+                .first { $0.bytes(0) }
+        }
+    }
+
+    package func quarantine(_ fault: IntegrityFault, _ version: Version, _ record: [UInt8]) throws(TreeError) {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement(
+                "INSERT OR REPLACE INTO quarantine (id, version, record, kind, detail) VALUES (?1, ?2, ?3, ?4, ?5)"
+            )
+            .bind(1, fault.node.octets).bind(2, version).bind(3, record).bind(4, fault.kind.rawValue)
+            .bind(5, fault.detail).run()
+        }
+    }
+
+    package func releaseQuarantine(_ id: NodeID) throws(TreeError) {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("DELETE FROM quarantine WHERE id = ?1").bind(1, id.octets).run()
+        }
+    }
+
+    /// The faults of all quarantined records, in the order of ids.
+    package func faults() throws(TreeError) -> [IntegrityFault] {
+        try sql { (database) throws(SQLiteError) in
+            var faults = [IntegrityFault]()
+            try database.statement("SELECT id, kind, detail FROM quarantine ORDER BY id").forEach { row in
+                guard let id = NodeID(octets: row.bytes(0)), let kind = IntegrityFault.Kind(rawValue: row.text(1))
+                else { return }
+                faults.append(IntegrityFault(id, kind, row.text(2)))
+            }
+            return faults
+        }
+    }
+}
+
+extension TreeStore {
+    /// The nodes from a place up to the trunk, the place included; at most `TreeLimits.depthMax`.
+    package func ancestors(of place: NodeParent) throws(TreeError) -> [NodeID] {
+        var (ids, next) = ([NodeID](), place)
+        while case .node(let id) = next, ids.count < TreeLimits.depthMax, let row = try row(id) {
+            ids.append(id)
+            next = row.parent
+        }
+        return ids
+    }
+
+    /// The path of a place; nil when a node on the way is not known or has no name.
+    package func path(of place: NodeParent) throws(TreeError) -> TreePath? {
+        var (names, next) = ([NodeName](), place)
+        while names.count <= TreeLimits.depthMax {
+            switch next {
+            case .trunk(let trunk): return TreePath(trunk, names: names.reversed())
+            case .node(let id):
+                guard let row = try row(id), let name = row.name else { return nil }
+                names.append(name)
+                next = row.parent
+            }
+        }
+        return nil
+    }
+
+    /// Levels below a node: 0 without children; at most `most`.
+    package func height(of node: NodeID, upTo most: Int) throws(TreeError) -> Int {
+        var (height, level) = (0, [node])
+        while height < most {
+            var below = [NodeID]()
+            for id in level { below += try allChildren(of: .node(id)).map(\.id) }
+            if below.isEmpty { return height }
+            (height, level) = (height + 1, below)
+        }
+        return height
+    }
+
+    /// The nodes of a branch, parents first, the root included.
+    package func branch(of root: NodeID) throws(TreeError) -> [NodeID] {
+        var (ids, next) = ([root], 0)
+        while next < ids.count {
+            ids += try allChildren(of: .node(ids[next])).map(\.id)
+            next += 1
+        }
+        return ids
+    }
+}

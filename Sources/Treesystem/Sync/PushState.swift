@@ -1,0 +1,55 @@
+package import ThicketClient
+package import ThicketTreeShape
+
+/// What the push side knows beside the queue. Only `inFlight` is in the store.
+package struct PushState: Sendable {
+    /// A batch that was sent and is not answered. It is sent again unchanged until it is: the server makes it once.
+    package struct InFlight: Sendable, Equatable {
+        package let id: BatchID
+        /// The operations in the order of the batch, also those that were confirmed by the log meanwhile.
+        package var operations: [OperationID]
+        /// Whether the request is on its way now.
+        package var isSent = false
+
+        package init(id: BatchID, operations: [OperationID]) { (self.id, self.operations) = (id, operations) }
+    }
+
+    package var inFlight: InFlight?
+    /// Operations whose content the app or the disk is providing now, or that are being uploaded.
+    package var asked = Set<OperationID>()
+    /// No batch is sent before this time.
+    package var retryAt: Int64?
+    /// Operations that were refused, and the time before which each is not sent again. Others go on meanwhile.
+    package var pauses = [OperationID: Int64]()
+    package var backoff = Backoff(
+        shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
+    /// The server refused the token; nothing is sent until there is another.
+    package var waitsForToken = false
+    /// The app paused sending.
+    package var isPaused = false
+
+    /// Contents in preparation or upload at a time.
+    package static let contentsMax = 4
+    /// Operations of one batch, except that a local batch is never divided.
+    package static let operationsMax = 200
+    /// Bytes of the records after which a batch ends.
+    package static let bytesMax = 1 << 20
+    /// Equal refusals of one operation, after which it waits for the app (treesystem 4.7).
+    package static let attemptsMax: Int64 = 10
+    /// Refusals for a taken name after which the local node is renamed, although the other node has not arrived.
+    package static let nameAttemptsMax: Int64 = 3
+
+    package init() {}
+
+    /// The pause of an operation after refusals, in milliseconds: 0.5 to 1 s, doubling up to a minute.
+    static func pause(after attempts: Int64, _ random: UInt64) -> Int64 {
+        let longest = min(SyncLimits.backoffMaxMilliseconds, SyncLimits.retryMinMilliseconds << min(attempts, 10))
+        return longest / 2 + Int64(random % UInt64(longest / 2 + 1))
+    }
+
+    /// Ends the pauses that are over.
+    mutating func endPauses(at now: Int64) {
+        if let retry = retryAt, retry <= now { retryAt = nil }
+        if pauses.values.contains(where: { $0 <= now }) { pauses = pauses.filter { $0.value > now } }
+    }
+}

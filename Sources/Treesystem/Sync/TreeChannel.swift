@@ -1,0 +1,60 @@
+package import ThicketClient
+package import ThicketProtocol
+package import ThicketTreeShape
+
+/// The state of the socket's channel of the tree.
+package struct TreeChannel: Sendable {
+    package enum Phase: Sendable, Equatable {
+        case closed
+        /// `init` was sent.
+        case opening
+        /// Reads all nodes, page by page.
+        case scanning(Scan)
+        /// `cv` was sent.
+        case catchingUp(CatchUp)
+        case live
+        /// The server does not open the bucket: tried again at this time.
+        case refused(until: Int64, String)
+    }
+
+    /// A reading of all nodes.
+    package struct Scan: Sendable, Equatable {
+        /// Its number; each row that it meets gets it.
+        package let id: Int64
+        /// The position before its first page.
+        package var current: ChangeVersion?
+        package var mark: String?
+        package var read: Int64 = 0
+        package var total: Int64?
+        /// The server's tree is the one to which the rows belong: what is not listed was removed.
+        package var isSame = true
+    }
+
+    package var phase = Phase.closed
+    /// Everything up to this position of the server's log is in the store; nil before the first reading.
+    package var position: ChangeVersion?
+    /// The identity of the server's bucket, as reported on this connection.
+    package var servedStore: String?
+    /// When the oldest unanswered request counts as lost.
+    package var answerDue: Int64?
+    /// Nodes whose newest version was requested, because a change did not fit, and the version. Also in the store: the
+    /// position may have passed the change.
+    package var wanted = [NodeID: Version]()
+    /// Turns of the network that failed one after the other.
+    package var failures = 0
+
+    /// Failures in a row after which the tree stops to sync (treesystem 3.7).
+    package static let failuresMax = 3
+    /// Most nodes in `wanted`; with more, all nodes are read again.
+    static let wantedMax = 256
+
+    package init() {}
+
+    /// The number of the reading in progress.
+    package var scanID: Int64? { if case .scanning(let scan) = phase { scan.id } else { nil } }
+
+    /// The connection has ended; the position stays.
+    package mutating func disconnected() {
+        (phase, servedStore, answerDue) = (.closed, nil, nil)
+    }
+}

@@ -1,0 +1,353 @@
+package import ThicketClient
+import ThicketProtocol
+import ThicketTreeShape
+
+/// The connection, and the one channel on it.
+extension TreeMachine {
+    /// The connection is open.
+    package mutating func opened() throws(TreeError) {
+        guard link.isConnecting else { return }
+        link.opened(at: time.monotonic)
+        openChannel()
+    }
+
+    /// The connection could not be made, or ended.
+    package mutating func closed(_ closure: LinkClosure) {
+        guard link.isOpen || link.isConnecting else { return }
+        channel.disconnected()
+        lose(
+            closure.isUntrusted ? .untrusted(closure.detail) : .unreachable(closure.detail),
+            atLeast: closure.retryAfter ?? 0)
+    }
+
+    /// Bytes of an incomplete message were sent or received.
+    package mutating func moved() {
+        guard link.isOpen else { return }
+        link.receivedBytes(at: time.monotonic)
+        if channel.answerDue != nil { awaitAnswer() }
+    }
+
+    package mutating func goOnline() {
+        switch link.state {
+        case .open, .connecting: return
+        case .waiting, .parked:
+            link.backoff.reset()
+            (link.endedToken, channel.failures) = (nil, 0)
+            connect()
+        }
+    }
+
+    package mutating func goOffline(_ reason: OfflineReason = .requested) { park(reason) }
+
+    /// Uses another token from now on.
+    package mutating func adopt(token: String, number: Int) {
+        (link.options.token, link.options.tokenNumber) = (token, number)
+        switch link.state {
+        case .parked(.unauthorized), .parked(.wrongAccount):
+            link.backoff.reset()
+            link.state = .waiting(until: time.monotonic, .unreachable("the token changed"))
+        case .open: if channel.phase == .closed { openChannel() }
+        case .parked, .waiting, .connecting: break
+        }
+        push.waitsForToken = false
+    }
+
+    // MARK: - Time
+
+    /// The time at which `tick` has something to do; nil: never.
+    package var deadline: Int64? {
+        var times = [link.deadline, push.retryAt, push.pauses.values.min()]
+        if link.isOpen {
+            times.append(channel.answerDue)
+            if case .refused(let until, _) = channel.phase { times.append(until) }
+        }
+        return times.compactMap { $0 }.min()
+    }
+
+    /// Advances the time. Call it at `deadline` at the latest.
+    package mutating func tick() {
+        let now = time.monotonic
+        push.endPauses(at: now)
+        switch link.state {
+        case .parked: break
+        case .waiting(let until, _): if until <= now { connect() }
+        case .connecting(let since):
+            if now - since >= link.options.connectMilliseconds { hangUp("the server did not answer in time") }
+        case .open: keepAlive()
+        }
+    }
+
+    private mutating func keepAlive() {
+        switch link.care(now: time.monotonic) {
+        case .none: break
+        case .hangUp: return hangUp("no answer to a heartbeat")
+        case .send(let heartbeat): send(heartbeat)
+        }
+        if let due = channel.answerDue, due <= time.monotonic { return hangUp("a request was not answered") }
+        if case .refused(let until, _) = channel.phase, until <= time.monotonic { openChannel() }
+    }
+
+    // MARK: - Messages
+
+    package mutating func received(_ batch: ServerBatch) throws(TreeError) {
+        for message in batch.messages {
+            guard link.isOpen else { return }
+            link.receivedMessage(at: time.monotonic)
+            switch message {
+            case .unreadable(_, let error): hangUp("a message could not be read: \(error)")
+            case .read(.heartbeat(let count)): link.receivedHeartbeat(count)
+            case .read(.log): break
+            case .read(.channel(_, let reply)): try handle(reply)
+            }
+        }
+    }
+
+    private mutating func handle(_ reply: ServerReply) throws(TreeError) {
+        switch reply {
+        case .authorized(let user): authorized(user)
+        case .authFailed(let code, let message): authorizationFailed(code, message)
+        case .authExpired: authorizationFailed(ErrorCode.unauthorized.rawValue, "the token has expired")
+        case .options(let options): try received(options: options)
+        case .index(let page): try received(page)
+        case .changes(let events): try received(events)
+        case .changeVersionUnknown: try scanAgain()
+        case .entity(let reply): try received(reply)
+        case .indexRequest, .notUnderstood, .removed, .unknown: break
+        }
+    }
+
+    private mutating func authorized(_ user: String) {
+        guard user.utf8.elementsEqual(tree.owner.text.utf8) else { return park(.wrongAccount(user)) }
+    }
+
+    private mutating func authorizationFailed(_ code: Int, _ message: String) {
+        channel.answerDue = nil
+        guard code == ErrorCode.unauthorized.rawValue || code == ErrorCode.invalidRequest.rawValue else {
+            return channel.phase = .refused(until: time.monotonic + SyncLimits.reopenMilliseconds, message)
+        }
+        channel.phase = .closed
+        tokenEnded(message)
+    }
+
+    mutating func tokenEnded(_ message: String) {
+        guard link.options.renewsToken else { return park(.unauthorized(message)) }
+        push.waitsForToken = true
+        guard link.endedToken != link.options.tokenNumber else { return }
+        link.endedToken = link.options.tokenNumber
+        actions.append(.tokenEnded(link.options.tokenNumber))
+    }
+
+    // MARK: - Opening
+
+    /// Sends `init` with the command that fits the stored position.
+    private mutating func openChannel() {
+        channel.disconnected()
+        channel.phase = .opening
+        guard let bucket = try? BucketName(Self.bucket) else { preconditionFailure("the name is one") }
+        let position = channel.position.map { "cv:" + $0.text }
+        awaitAnswer()
+        send(
+            Messages.initialize(
+                0, bucket, link.clientID, link.options, command: position ?? Self.firstPage, mode: Self.bucket))
+    }
+
+    /// The bucket of a tree, and its mode.
+    static let bucket = "tree"
+    private static let firstPage = Messages.index(mark: nil, limit: SyncLimits.indexPageObjects)
+
+    /// The bucket's options come before anything else on the channel: its identity decides what a position means.
+    private mutating func received(options: JSONValue) throws(TreeError) {
+        guard channel.phase == .opening else { return }
+        if let mode = options["mode"]?.stringValue, !mode.utf8.elementsEqual(Self.bucket.utf8) {
+            let detail = "the bucket 'tree' of this account is not a tree"
+            return channel.phase = .refused(until: time.monotonic + SyncLimits.reopenMilliseconds, detail)
+        }
+        channel.servedStore = options["store"]?.stringValue
+        guard channel.position != nil else { return try beginScan() }
+        // A position belongs to one bucket: its answer in another one means nothing.
+        if let known = try store.note("store"), let served = channel.servedStore, known != served {
+            return try scanAgain()
+        }
+        channel.phase = .catchingUp(CatchUp())
+        awaitAnswer()
+        for id in try wantedNodes() { ask(id) }
+    }
+
+    private mutating func wantedNodes() throws(TreeError) -> [NodeID] {
+        channel.wanted = [:]
+        for entry in try store.note("wanted")?.split(separator: ",") ?? [] {
+            let parts = entry.split(separator: ".")
+            if parts.count == 2, let id = NodeID(text: String(parts[0])), let version = Version(parts[1]) {
+                channel.wanted[id] = version
+            }
+        }
+        return channel.wanted.keys.sorted()
+    }
+
+    // MARK: - Reading all nodes
+
+    private mutating func beginScan() throws(TreeError) {
+        let id = (try store.note("scan").flatMap { Int64($0) } ?? 0) + 1
+        hasWritten = true
+        try store.setNote("scan", String(id))
+        var scan = TreeChannel.Scan(id: id)
+        let known = try store.note("store")
+        scan.isSame = known == nil ? try !hasServersNodes : known == channel.servedStore
+        channel.phase = .scanning(scan)
+        awaitAnswer()
+    }
+
+    private var hasServersNodes: Bool {
+        get throws(TreeError) { try !store.unlisted(scan: -1).isEmpty }
+    }
+
+    /// The position is of no use: reads all nodes.
+    mutating func scanAgain() throws(TreeError) {
+        channel.position = nil
+        hasWritten = true
+        try store.setNote("cv", nil)
+        try beginScan()
+        if channel.scanID != nil { send(Messages.onChannel(0, Self.firstPage)) }
+    }
+
+    private mutating func received(_ page: IndexPage) throws(TreeError) {
+        guard case .scanning(var scan) = channel.phase else { return }
+        if scan.current == nil { scan.current = page.current }
+        scan.read += Int64(page.entries.count)
+        scan.total = page.count ?? scan.total
+        let isStuck = page.mark != nil && page.mark == scan.mark
+        scan.mark = page.mark
+        channel.phase = .scanning(scan)
+        for entry in page.entries { try listed(entry, scan) }
+        if isStuck { return hangUp("the listing of all nodes makes no progress") }
+        guard let mark = page.mark else { return try finish(scan) }
+        awaitAnswer()
+        send(Messages.onChannel(0, Messages.index(mark: mark, limit: SyncLimits.indexPageObjects)))
+    }
+
+    private mutating func listed(_ entry: IndexPage.Entry, _ scan: TreeChannel.Scan) throws(TreeError) {
+        guard let id = NodeID(text: entry.key.text), let object = entry.data?.object else { return }
+        if var row = try store.row(id), row.version > 0 {
+            row.scan = scan.id
+            try write(row)
+            if entry.version == row.version, scan.isSame { return }
+            if entry.version < row.version, scan.isSame {
+                return try tell(IntegrityFault(id, .rollback, "the server lists version \(entry.version) of \(row.version)"))
+            }
+        }
+        try received(id, object, version: entry.version)
+    }
+
+    private mutating func finish(_ scan: TreeChannel.Scan) throws(TreeError) {
+        for id in try store.unlisted(scan: scan.id) {
+            guard let row = try store.row(id) else { continue }
+            // Leaves first, so that a node with local children is kept with them.
+            try scan.isSame ? removed(id, at: row.version) : keepUnlisted(row)
+        }
+        hasWritten = true
+        channel.position = scan.current
+        try store.setNote("cv", scan.current?.text)
+        try store.setNote("store", channel.servedStore)
+        channel.phase = .catchingUp(CatchUp())
+        askSince()
+    }
+
+    /// The server is another one, or an older copy of it: a node that it does not list exists here only. It is created
+    /// again rather than lost.
+    private mutating func keepUnlisted(_ row: NodeRow) throws(TreeError) {
+        guard row.state == .open else {
+            hasWritten = true
+            return try store.removeRow(row.id)
+        }
+        try keepRemoved(row)
+    }
+
+    // MARK: - The log
+
+    private mutating func askSince() {
+        awaitAnswer()
+        send(Messages.onChannel(0, "cv:" + (channel.position?.text ?? "")))
+    }
+
+    private mutating func received(_ changes: [ChangeEvent]) throws(TreeError) {
+        switch channel.phase {
+        case .catchingUp, .live: break
+        // A reading of all nodes is followed by the changes since its first page.
+        case .closed, .opening, .scanning, .refused: return
+        }
+        var first: ChangeVersion?
+        for case .applied(let change) in changes {
+            first = first ?? change.cv
+            try apply(change)
+            // A change that did not fit may have begun a reading of all nodes.
+            if channel.scanID != nil { return }
+            channel.position = change.cv
+        }
+        if first != nil {
+            hasWritten = true
+            try store.setNote("cv", channel.position?.text)
+        }
+        guard case .catchingUp(var catchUp) = channel.phase else { return }
+        guard first != nil else { return changes.isEmpty ? caughtUp() : () }
+        let verdict = catchUp.received(first: first, isAnswer: true)
+        channel.phase = .catchingUp(catchUp)
+        switch verdict {
+        case .wait: awaitAnswer()
+        case .ask: askSince()
+        case .complete: caughtUp()
+        }
+    }
+
+    private mutating func caughtUp() {
+        channel.phase = .live
+        channel.answerDue = nil
+        link.backoff.reset()
+        events.append(.caughtUp)
+    }
+
+    /// The newest version of a node that was requested.
+    private mutating func received(_ reply: EntityReply) throws(TreeError) {
+        guard let id = NodeID(text: reply.key), let wanted = channel.wanted[id] else { return }
+        guard let object = reply.data?.value.objectValue, reply.version >= wanted else {
+            if reply.version >= wanted { try wantNoMore(id) }
+            return
+        }
+        let known = try store.row(id)?.version ?? 0
+        if reply.version > known { try received(id, object, version: reply.version) } else { try wantNoMore(id) }
+    }
+
+    mutating func ask(_ id: NodeID) {
+        guard link.isOpen, let version = channel.wanted[id] else { return }
+        send(Messages.onChannel(0, "e:\(id.text).\(version)"))
+    }
+
+    // MARK: - The link
+
+    mutating func awaitAnswer() { channel.answerDue = time.monotonic + SyncLimits.answerMilliseconds }
+
+    mutating func send(_ bytes: [UInt8]) {
+        link.lastSent = time.monotonic
+        actions.append(.send(bytes))
+    }
+
+    mutating func connect() {
+        link.state = .connecting(since: time.monotonic)
+        actions.append(.connect)
+    }
+
+    mutating func hangUp(_ detail: String) {
+        channel.disconnected()
+        actions.append(.disconnect)
+        lose(.unreachable(detail))
+    }
+
+    mutating func lose(_ reason: OfflineReason, atLeast pause: Int64 = 0) {
+        link.state = .waiting(until: time.monotonic + max(link.backoff.next(random.next()), pause), reason)
+    }
+
+    private mutating func park(_ reason: OfflineReason) {
+        channel.disconnected()
+        if link.isOpen || link.isConnecting { actions.append(.disconnect) }
+        link.state = .parked(reason)
+    }
+}

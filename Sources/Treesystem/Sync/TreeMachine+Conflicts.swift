@@ -1,0 +1,112 @@
+import ThicketProtocol
+import ThicketTree
+import ThicketTreeShape
+
+/// Local changes that meet those of other devices (treesystem 4.7, "Rebase").
+extension TreeMachine {
+    /// - Parameters:
+    ///   - theirs: what the other device changed.
+    ///   - mine: what waiting operations of this device write.
+    mutating func meet(
+        _ theirs: WriteFields, _ mine: WriteFields, _ opened: OpenedNode, _ row: NodeRow
+    ) throws(TreeError) {
+        let both = theirs.intersection(mine)
+        if both.contains(.place) { try meetPlace(opened, row) }
+        if both.contains(.content) { try holdContent(row) }
+    }
+
+    /// Both moved the node. If the places are the same, nothing is left to do; otherwise this device's is sent again.
+    private mutating func meetPlace(_ opened: OpenedNode, _ row: NodeRow) throws(TreeError) {
+        let theirs = Place(opened.record.parent, opened.name)
+        if row.place == theirs, row.name == opened.name {
+            for operation in queue.operations(of: row.id) where !operation.isSending {
+                try drop(.place, of: operation)
+            }
+        } else if let (node, _) = try shown(row) {
+            events.append(.conflict(.location(node)))
+        }
+    }
+
+    /// Takes a field out of what an operation writes; an operation that writes nothing more is dropped.
+    mutating func drop(_ field: WriteFields, of operation: PendingOperation) throws(TreeError) {
+        var operation = operation
+        let fields = operation.fields.subtracting(field)
+        if fields.isEmpty { return try drop(operation) }
+        operation.kind = .write(fields)
+        if field.contains(.place) { (operation.origin, operation.target) = (nil, nil) }
+        try write(operation)
+    }
+
+    /// Both changed the content: this device's waits for the app, so that neither is lost.
+    private mutating func holdContent(_ row: NodeRow) throws(TreeError) {
+        for operation in queue.operations(of: row.id) where operation.fields.contains(.content) {
+            var operation = operation
+            operation.state = .held(.data)
+            try write(operation)
+        }
+        if let (node, _) = try shown(row) { events.append(.conflict(.data(node))) }
+    }
+
+    // MARK: - Names
+
+    /// Another device's node has its place at the server; local nodes with the same name that are not there yet give
+    /// way.
+    mutating func makeRoom(for row: NodeRow) throws(TreeError) {
+        guard let place = row.place else { return }
+        for other in try store.rows(at: place) where other.id != row.id {
+            // A node that is at this place at the server too has moved; its change will arrive.
+            guard queue.fields(of: other.id).contains(.place) else { continue }
+            if options.nameConflicts == .adopt, try isContainer(other) {
+                try adopt(other, into: row)
+            } else {
+                try rename(other)
+            }
+        }
+    }
+
+    /// Gives a local node a free name.
+    mutating func rename(_ row: NodeRow) throws(TreeError) {
+        guard let name = row.name, let from = try store.path(of: .node(row.id)) else { return }
+        let taken = try store.names(below: row.parent)
+        var row = row
+        row.name = name.free { taken.contains($0) }
+        try write(row)
+        try retarget(row)
+        if let (node, to) = try shown(row) { events.append(.conflict(.name(node, from: from, to: to))) }
+    }
+
+    /// Operations that put the node at its old place put it at its new one.
+    private mutating func retarget(_ row: NodeRow) throws(TreeError) {
+        guard let last = queue.operations(of: row.id).last(where: { $0.target != nil }) else { return }
+        var operation = last
+        operation.target = row.place
+        try write(operation)
+    }
+
+    /// A node that was created here, has no content and is not being sent.
+    private func isContainer(_ row: NodeRow) throws(TreeError) -> Bool {
+        row.version == 0
+            && queue.operations(of: row.id).allSatisfy { !$0.fields.contains(.content) && !$0.isSending }
+    }
+
+    /// Gives up a local container: what is below it goes below the other device's.
+    private mutating func adopt(_ mine: NodeRow, into theirs: NodeRow) throws(TreeError) {
+        guard let path = try store.path(of: .node(theirs.id)) else { return }
+        for child in try store.allChildren(of: .node(mine.id)) {
+            var child = child
+            child.parent = .node(theirs.id)
+            let others = try child.place.map { place throws(TreeError) in try store.rows(at: place) } ?? []
+            try write(child)
+            try retarget(child)
+            for other in others where other.id != child.id {
+                try isContainer(child) ? adopt(child, into: other) : rename(child)
+            }
+        }
+        for operation in queue.operations(of: mine.id).reversed() { try drop(operation) }
+        try store.removeRow(mine.id)
+        keyring.forget(mine.id)
+        if let node = theirs.node(isPending: queue.has(theirs.id)) {
+            events.append(.conflict(.name(node, from: path, to: path)))
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import ThicketProtocol
+package import ThicketTreeShape
+
+/// Removing branches, and giving up or repeating operations.
+extension TreeMachine {
+    /// Removes a node and everything below it, here at once and then at the server.
+    ///
+    /// - Parameters:
+    ///   - outdated: whether nodes that changed at the server since this device saw them are removed too.
+    ///   - unknown: whether nodes that this device has not seen are removed too.
+    /// - Returns: the operation; nil when the server had nothing of it.
+    /// - Throws: `notFound`, `limit`, `store`.
+    package mutating func delete(
+        _ id: NodeID, outdated: Bool = true, unknown: Bool = true, queueing: Queueing = Queueing()
+    ) throws(TreeError) -> OperationID? {
+        let root = try shownRow(id)
+        hasWritten = true
+        for node in try store.branch(of: id).reversed() { try dropOperations(ofLeaving: node) }
+        guard try store.row(id) != nil else { return nil }
+        var known = [UInt8]()
+        let operation = try enqueue(id, .delete, origin: root.place, queueing)
+        for node in try store.branch(of: id) {
+            guard var row = try store.row(node) else { continue }
+            row.state = .leaving
+            try write(row)
+            guard row.version > 0 else { continue }
+            known += node.octets
+            withUnsafeBytes(of: row.version.bigEndian) { known += $0 }
+        }
+        let isSelective = !outdated || !unknown
+        try store.setDeletion(
+            operation, known: isSelective ? known : [], options: (outdated ? 1 : 0) | (unknown ? 2 : 0))
+        return operation
+    }
+
+    /// Drops what need not be sent of a node that is removed; a node that the server never had is gone then.
+    ///
+    /// A move stays: without it the server would have the node outside of the branch.
+    private mutating func dropOperations(ofLeaving node: NodeID) throws(TreeError) {
+        let operations = queue.operations(of: node)
+        guard let row = try store.row(node) else { return }
+        let isLocal = row.version == 0 && !operations.contains(where: \.isSending)
+        for operation in operations.reversed() where !operation.isSending && !operation.isDelete {
+            let isNeeded = isLocal ? queue.hasFollowers(operation.id) : operation.fields.contains(.place)
+            if !isNeeded { try drop(operation) }
+        }
+        guard isLocal, !queue.has(node) else { return }
+        try store.removeRow(node)
+        keyring.forget(node)
+    }
+
+    // MARK: - By the app
+
+    /// Sends an operation again that was held or has failed.
+    ///
+    /// - Throws: `notFound`.
+    package mutating func retry(_ id: OperationID) throws(TreeError) {
+        guard var operation = queue[id] else { throw TreeError(.notFound, "no operation \(id)") }
+        switch operation.state {
+        case .waiting, .sending: return
+        case .held, .failed: break
+        }
+        (operation.state, operation.attempts) = (.waiting, 0)
+        push.pauses[id] = nil
+        try write(operation)
+        // A node below one that was removed elsewhere needs it.
+        for dependency in operation.dependencies {
+            if case .held(.removed)? = queue[dependency]?.state { try retry(dependency) }
+        }
+    }
+
+    /// Gives up an operation: the node is again as the server has it; a node that the server never had is removed.
+    ///
+    /// - Throws: `notFound`; `limit` for an operation that is being sent.
+    package mutating func discard(_ id: OperationID) throws(TreeError) {
+        guard let operation = queue[id] else { throw TreeError(.notFound, "no operation \(id)") }
+        guard !operation.isSending else { throw TreeError(.limit, "the operation is being sent") }
+        if operation.isDelete { return try restore(operation) }
+        guard let row = try store.row(operation.node) else { return try drop(operation) }
+        if row.version == 0 { return try discardBranch(of: operation.node) }
+        try drop(operation)
+        try showServers(row)
+    }
+
+    private mutating func restore(_ operation: PendingOperation) throws(TreeError) {
+        try drop(operation)
+        for node in try store.branch(of: operation.node) {
+            guard let row = try store.row(node), row.state == .leaving else { continue }
+            try showServers(row)
+        }
+    }
+
+    /// Shows a node as the server has it, apart from what other operations write.
+    mutating func showServers(_ row: NodeRow) throws(TreeError) {
+        var row = row
+        row.state = .unopened
+        try write(row)
+        guard let text = row.record, let record = try? NodeRecord(parsing: text, from: .server) else { return }
+        try show(row.id, record, text, row.version)
+    }
+
+    /// Removes a node that the server never had, and what is below it; nodes that the server has go back to their
+    /// places.
+    private mutating func discardBranch(of root: NodeID) throws(TreeError) {
+        let nodes = try store.branch(of: root)
+        var returning = [NodeRow]()
+        for node in nodes.reversed() {
+            for operation in queue.operations(of: node).reversed() where !operation.isSending { try drop(operation) }
+            guard let row = try store.row(node) else { continue }
+            if row.version > 0 {
+                returning.append(row)
+            } else if !queue.has(node) {
+                try store.removeRow(node)
+                keyring.forget(node)
+            }
+        }
+        for row in returning.reversed() { try showServers(row) }
+    }
+}

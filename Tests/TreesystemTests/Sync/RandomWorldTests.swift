@@ -1,0 +1,163 @@
+import Testing
+import ThicketProtocol
+import ThicketTestSupport
+import ThicketTree
+import ThicketTreeShape
+
+@testable import ThicketTreesystem
+
+@Suite("Trees of several devices")
+struct RandomWorldTests {
+    @Test("two devices: a node created on one appears on the other, and moves and removals follow")
+    func oneNode() throws {
+        let world = try TreeWorld(seed: 1, devices: 2)
+        let (ann, other) = (world.devices[0], world.devices[1])
+        let home = TreePath(.home)
+        let created = try ann.local(world) { machine throws(TreeError) in
+            try machine.create(at: home.appending(NodeName.test("recipes")), content: .none)
+        }
+        let child = try ann.local(world) { machine throws(TreeError) in
+            try machine.create(
+                at: home.appending(NodeName.test("recipes")).appending(NodeName.test("soup")),
+                content: .held(NodeContent(data: Array("water".utf8))))
+        }
+        try world.settleDown()
+        #expect(try other.skeleton() == [created.id: "home/recipes v1", child.id: "home/recipes/soup v1"])
+        #expect(world.server.batches.count == 1)
+        _ = try other.local(world) { machine throws(TreeError) in
+            try machine.move(child.id, to: home.appending(NodeName.test("broth")))
+        }
+        try world.settleDown()
+        #expect(try ann.skeleton() == [created.id: "home/recipes v1", child.id: "home/broth v2"])
+        _ = try ann.local(world) { machine throws(TreeError) in try machine.delete(created.id) }
+        try world.settleDown()
+        #expect(try other.skeleton() == [child.id: "home/broth v2"])
+        #expect(world.server.nodes.count == 1)
+    }
+
+    @Test("random changes on three devices over a hostile network: equal trees at rest, no node lost", arguments: TreeWorld.seeds)
+    func randomChanges(seed: UInt64) throws {
+        let world = try TreeWorld(seed: 39_000 + seed, devices: 4)
+        var life = WorldLife()
+        for _ in 0..<600 {
+            if world.chance(25) { try life.act(world, world.devices[world.roll(3)]) }
+            try world.step()
+        }
+        try life.settle(world)
+        try life.check(world)
+    }
+}
+
+extension NodeName {
+    /// A name that a test writes.
+    static func test(_ text: String) -> NodeName {
+        guard let name = try? NodeName(text) else { preconditionFailure("the test's name is not one") }
+        return name
+    }
+}
+
+/// What people do with their trees, and what must be true afterwards.
+struct WorldLife {
+    private var created = Set<NodeID>()
+    /// Nodes that a device removed which the server may never have had.
+    private var removed = Set<NodeID>()
+    private static let names = ["a", "A", "b", "c", "d e", "ä", "long name.txt"]
+
+    mutating func act(_ world: TreeWorld, _ device: WorldDevice) throws {
+        let nodes = try device.skeleton().keys.sorted()
+        let name = NodeName.test(world.pick(Self.names) ?? "a")
+        let parent: NodeParent = world.chance(30) ? .trunk(.home) : world.pick(nodes).map { .node($0) } ?? .trunk(.home)
+        guard let path = try device.store.path(of: parent)?.appending(name) else { return }
+        do throws(TreeError) {
+            switch world.roll(12) {
+            case 0...4:
+                let row = try device.local(world) { machine throws(TreeError) in
+                    try machine.create(at: path, content: world.chance(50) ? .ask : .none)
+                }
+                created.insert(row.id)
+            case 5...7:
+                guard let node = world.pick(nodes) else { return }
+                _ = try device.local(world) { machine throws(TreeError) in try machine.move(node, to: path) }
+            case 8:
+                guard let node = world.pick(nodes) else { return }
+                let content = NodeContent(data: Array("\(device.number) \(world.now)".utf8))
+                _ = try device.local(world) { machine throws(TreeError) in
+                    try machine.setContent(of: node, .held(content))
+                }
+            case 9:
+                guard let node = world.pick(nodes), world.chance(50) else { return }
+                let branch = try device.store.branch(of: node)
+                let (outdated, unknown) = (world.chance(50), world.chance(50))
+                _ = try device.local(world) { machine throws(TreeError) in
+                    try machine.delete(node, outdated: outdated, unknown: unknown)
+                }
+                removed.formUnion(branch)
+            case 10: try actOnQueue(world, device)
+            default: try batch(world, device, path)
+            }
+        } catch {
+            let expected: [TreeError.Code] = [.nameTaken, .parentMissing, .cycle, .depth, .notFound, .limit]
+            if !expected.contains(error.code) { Issue.record("\(error)") }
+        }
+    }
+
+    private mutating func batch(_ world: TreeWorld, _ device: WorldDevice, _ path: TreePath) throws(TreeError) {
+        let rows = try device.local(world) { machine throws(TreeError) in
+            var queueing = TreeMachine.Queueing()
+            queueing.group = try machine.store.nextOperation().number
+            let parent = try machine.create(at: path, content: .none, queueing: queueing)
+            let child = try machine.create(at: path.appending(.test("part")), queueing: queueing)
+            return [parent, child]
+        }
+        created.formUnion(rows.map(\.id))
+    }
+
+    private mutating func actOnQueue(_ world: TreeWorld, _ device: WorldDevice) throws(TreeError) {
+        guard let id = world.pick(device.machine.queue.ids), let operation = device.machine.queue[id] else { return }
+        if world.chance(70) {
+            try device.local(world) { machine throws(TreeError) in try machine.retry(id) }
+        } else {
+            let branch = try device.store.branch(of: operation.node)
+            try device.local(world) { machine throws(TreeError) in try machine.discard(id) }
+            removed.formUnion(branch)
+        }
+    }
+
+    /// Lets everything arrive; what waits for the app is sent again, as long as that changes anything.
+    mutating func settle(_ world: TreeWorld) throws {
+        for _ in 0..<30 {
+            try world.settleDown()
+            var isQuiet = true
+            for device in world.devices {
+                for id in device.machine.queue.ids {
+                    isQuiet = false
+                    try? device.local(world) { machine throws(TreeError) in try machine.retry(id) }
+                }
+            }
+            if isQuiet { return }
+        }
+        Issue.record("operations stay in the queue: \(world.devices.map(\.summary))")
+    }
+
+    func check(_ world: TreeWorld) throws {
+        let server = try world.devices[0].serversSkeleton(world.server)
+        #expect(server.count == world.server.nodes.count)
+        for device in world.devices {
+            let difference = Self.difference(try device.skeleton(), server)
+            #expect(difference.isEmpty, "device \(device.number)")
+            #expect(try device.store.faults().isEmpty)
+        }
+        for id in created where world.server.nodes[id] == nil {
+            #expect(world.server.removed.contains(id) || removed.contains(id), "\(id) is lost")
+        }
+        // The last device only watches: its index was made by the delegate alone.
+        if let watcher = world.devices.last { #expect(try IndexApp.index(watcher.store) == watcher.places()) }
+    }
+
+    /// What two trees do not have in common.
+    private static func difference(_ left: [NodeID: String], _ right: [NodeID: String]) -> [String] {
+        Set(left.keys).union(right.keys).filter { left[$0] != right[$0] }.sorted().map {
+            "\($0.text.prefix(4)): \(left[$0] ?? "-") | \(right[$0] ?? "-")"
+        }
+    }
+}

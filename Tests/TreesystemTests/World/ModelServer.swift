@@ -1,0 +1,221 @@
+import ThicketProtocol
+import ThicketTreeShape
+
+/// A server of one tree in memory: strict versions, the checks of `TreeCheck`, batches that are made once, and a log.
+///
+/// Written from the documents, not from the server's code, so that a client is tested against a second reading of them.
+struct ModelServer: TreeView {
+    struct Held {
+        var record: NodeRecord
+        var version: Version
+    }
+
+    private(set) var nodes = [NodeID: Held]()
+    private(set) var log = [AppliedChange]()
+    /// Nodes that were removed at some time.
+    private(set) var removed = Set<NodeID>()
+    private(set) var batches = [BatchID: (body: [UInt8], answer: TreeBatchAnswer)]()
+    /// Batches that arrived, repeated ones included.
+    private(set) var received = 0
+    var store = "store-1"
+    private var time: Int64 = 1_000_000
+
+    // MARK: TreeView
+
+    func version(of node: NodeID) -> Version { nodes[node]?.version ?? 0 }
+    func parent(of node: NodeID) -> NodeParent? { nodes[node]?.record.parent }
+    func child(of parent: NodeParent, tagged tag: NodeTag) -> NodeID? {
+        nodes.first { $0.value.record.parent == parent && $0.value.record.tag == tag }?.key
+    }
+    func height(of node: NodeID, upTo bound: Int) -> Int {
+        let children = children(of: node)
+        guard bound >= 0, !children.isEmpty else { return children.isEmpty ? 0 : 1 }
+        return children.map { 1 + height(of: $0, upTo: bound - 1) }.max() ?? 0
+    }
+    func children(of node: NodeID) -> [NodeID] {
+        nodes.filter { $0.value.record.parent == .node(node) }.keys.sorted()
+    }
+
+    var position: ChangeVersion { Self.position(log.count) }
+
+    static func position(_ number: Int) -> ChangeVersion {
+        guard let position = try? ChangeVersion("cv-\(number)") else { preconditionFailure("a position") }
+        return position
+    }
+
+    // MARK: Batches
+
+    mutating func batch(_ body: [UInt8]) -> TreeBatchAnswer {
+        received += 1
+        let batch: TreeBatch
+        do { batch = try TreeBatch(parsing: body) } catch { return .refused(BatchRefusal(error)) }
+        if let known = batches[batch.id] {
+            return known.body == body ? known.answer : .refused(BatchRefusal(.duplicateChange, .batchID))
+        }
+        var after = self
+        var (results, changes) = ([TreeOperationResult](), [AppliedChange]())
+        for (index, operation) in batch.operations.enumerated() {
+            do throws(BatchRefusal.Thrown) {
+                results.append(try after.make(operation, &changes))
+            } catch { return .refused(error.refusal(index)) }
+        }
+        for (index, change) in changes.enumerated() {
+            var change = change
+            change.ccids = [BatchMark(batch.id, index: index, of: changes.count).ccid]
+            change.cv = Self.position(log.count + 1)
+            after.log.append(change)
+            log.append(change)
+        }
+        let answer = TreeBatchAnswer.made(position: after.position, results: results)
+        after.received = received
+        after.batches[batch.id] = (body, answer)
+        self = after
+        return answer
+    }
+
+    private mutating func make(
+        _ operation: TreeOperation, _ changes: inout [AppliedChange]
+    ) throws(BatchRefusal.Thrown) -> TreeOperationResult {
+        switch operation {
+        case .put(let id, let source, let record):
+            if let refusal = TreeCheck.refusal(of: record, at: id, replacing: source, in: self) {
+                throw .refused(refusal)
+            }
+            time += 1
+            var stamped = record
+            stamped.stamps = RecordStamps(changed: time, created: nodes[id]?.record.stamps.created ?? time)
+            let old = nodes[id]?.record.object ?? JSONObject()
+            let diff = Self.wholeMembers(from: old, to: stamped.object)
+            nodes[id] = Held(record: stamped, version: source + 1)
+            changes.append(change(id, .modify, diff, source, source + 1))
+            return .version(source + 1)
+        case .delete(let id, let source):
+            if let refusal = TreeCheck.refusal(ofRemoving: id, at: source, in: self) { throw .refused(refusal) }
+            changes.append(remove(id))
+            return .version(source + 1)
+        case .deleteTree(let removal):
+            guard nodes[removal.node] != nil else { throw .refused(.nodeMissing) }
+            var outcome = BranchOutcome(removed: 0, left: 0, kept: [], hasMore: false)
+            _ = sweep(removal.node, removal, &outcome, &changes)
+            outcome.kept = Array(outcome.kept.prefix(TreeLimits.survivorsListedMax))
+            return .branch(outcome)
+        }
+    }
+
+    /// - Returns: whether the node is removed.
+    private mutating func sweep(
+        _ id: NodeID, _ removal: BranchRemoval, _ outcome: inout BranchOutcome, _ changes: inout [AppliedChange]
+    ) -> Bool {
+        let isEmptied = children(of: id).map { sweep($0, removal, &outcome, &changes) }.allSatisfy { $0 }
+        guard isEmptied, removal.removes(id, at: version(of: id)) else {
+            outcome.left += 1
+            outcome.kept.append(id)
+            return false
+        }
+        outcome.removed += 1
+        changes.append(remove(id))
+        return true
+    }
+
+    /// The members that differ, whole.
+    private static func wholeMembers(from old: JSONObject, to new: JSONObject) -> JSONObject {
+        var diff = JSONObject()
+        for (key, value) in new.pairs where old[key] != value {
+            diff[key] = .object(["o": .string(old[key] == nil ? "+" : "r"), "v": value])
+        }
+        for (key, _) in old.pairs where new[key] == nil { diff[key] = .object(["o": "-"]) }
+        return diff
+    }
+
+    private mutating func remove(_ id: NodeID) -> AppliedChange {
+        let version = version(of: id)
+        nodes[id] = nil
+        removed.insert(id)
+        return change(id, .remove, nil, nil, version)
+    }
+
+    private func change(
+        _ id: NodeID, _ operation: AppliedChange.Operation, _ diff: JSONObject?, _ source: Version?, _ end: Version
+    ) -> AppliedChange {
+        guard let key = try? EntityKey(id.text) else { preconditionFailure("an id is a key") }
+        return AppliedChange(
+            clientID: "batch", cv: Self.position(0), key: key, operation: operation,
+            diff: diff.map { .value(.object($0)) }, sv: source, ev: end, ccids: [])
+    }
+
+    // MARK: The channel
+
+    /// The answers to a message of a client on channel 0, without the number of the channel.
+    ///
+    /// - Parameter isLive: set when the client has asked from its position: from then on it is sent changes.
+    func answers(to text: String, pageNodes: Int, isLive: inout Bool) -> [String] {
+        if text.hasPrefix("init:") {
+            guard let body = (try? JSONValue(parsing: Array(text.dropFirst(5).utf8)))?.objectValue else { return [] }
+            let command = body["cmd"]?.stringValue ?? ""
+            return ["auth:user-1", "o:{\"mode\":\"tree\",\"store\":\"\(store)\"}"]
+                + answers(to: command, pageNodes: pageNodes, isLive: &isLive)
+        }
+        if text.hasPrefix("i:") { return [page(String(text.split(separator: ":", omittingEmptySubsequences: false)[2]), pageNodes)] }
+        if text.hasPrefix("cv:") { return [since(String(text.dropFirst(3)), &isLive)] }
+        if text.hasPrefix("e:") { return [entity(String(text.dropFirst(2)))] }
+        return []
+    }
+
+    private func page(_ mark: String, _ limit: Int) -> String {
+        let ids = nodes.keys.sorted().drop { !mark.isEmpty && $0.text <= mark.split(separator: "/")[0] }
+        let chosen = ids.prefix(limit)
+        // All pages of a reading name the position before its first one.
+        let current = mark.isEmpty ? position : Self.position(Int(mark.split(separator: "/")[1]) ?? 0)
+        let number = current.text.dropFirst(3)
+        let entries = chosen.map { id -> IndexPage.Entry in
+            guard let key = try? EntityKey(id.text), let held = nodes[id] else { preconditionFailure("listed") }
+            return IndexPage.Entry(key: key, version: held.version, data: .value(.object(held.record.object)))
+        }
+        let page = IndexPage(
+            current: current, entries: entries,
+            mark: ids.count > limit ? chosen.last.map { "\($0.text)/\(number)" } : nil)
+        var writer = JSONWriter(reservingBytes: 1_024)
+        page.write(to: &writer)
+        return "i:" + String(decoding: writer.bytes, as: UTF8.self)
+    }
+
+    private func since(_ text: String, _ isLive: inout Bool) -> String {
+        guard text.hasPrefix("cv-"), let number = Int(text.dropFirst(3)), number <= log.count else { return "cv:?" }
+        isLive = true
+        return changes(from: number)
+    }
+
+    /// The changes after a position, as a `c` message.
+    func changes(from number: Int) -> String {
+        var writer = JSONWriter(reservingBytes: 1_024)
+        writer.raw("[")
+        for (index, change) in log[number...].enumerated() {
+            if index > 0 { writer.raw(",") }
+            change.write(to: &writer)
+        }
+        writer.raw("]")
+        return "c:" + String(decoding: writer.bytes, as: UTF8.self)
+    }
+
+    private func entity(_ text: String) -> String {
+        let parts = text.split(separator: ".")
+        guard parts.count == 2, let id = NodeID(text: String(parts[0])), let version = Version(parts[1]),
+            let held = nodes[id], held.version == version
+        else { return "e:\(text)\n?" }
+        let data: JSONObject = ["data": .object(held.record.object)]
+        return "e:\(text)\n" + String(decoding: data.serialized(), as: UTF8.self)
+    }
+}
+
+extension BatchRefusal {
+    enum Thrown: Error {
+        case refused(TreeRefusal)
+
+        func refusal(_ index: Int) -> BatchRefusal {
+            guard case .refused(let refusal) = self else { preconditionFailure("the only case") }
+            var current: Version?
+            if case .stale(let version) = refusal { current = version }
+            return BatchRefusal(refusal.reason.code, refusal.reason, operation: index, current: current)
+        }
+    }
+}

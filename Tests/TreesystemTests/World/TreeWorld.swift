@@ -1,0 +1,351 @@
+import Glibc
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+import ThicketTestSupport
+import ThicketTree
+import ThicketTreeShape
+
+@testable import ThicketTreesystem
+
+/// Devices of one account and a server, with a network that delays, repeats and loses everything, on a virtual clock.
+/// All choices come from a seed.
+final class TreeWorld {
+    var server = ModelServer()
+    var random: SeededRandom
+    private(set) var devices = [WorldDevice]()
+    private(set) var now: Int64 = 1_000
+    /// Whether the network loses and repeats.
+    var isHostile = true
+    let pageNodes: Int
+
+    init(seed: UInt64, devices count: Int, pageNodes: Int = 7, policy: NameConflictPolicy = .rename) throws {
+        random = SeededRandom(seed: seed)
+        self.pageNodes = pageNodes
+        for number in 0..<count { devices.append(try WorldDevice(number, seed: random.next(), policy)) }
+    }
+
+    /// The seeds of the random tests; `THICKET_TREE_SEED` names a single one.
+    static var seeds: Range<UInt64> {
+        guard let text = getenv("THICKET_TREE_SEED"), let seed = UInt64(String(cString: text)) else { return 0..<2 }
+        return seed..<seed + 1
+    }
+
+    var time: TreeTime { TreeTime(monotonic: now, unix: 1_700_000_000_000 + now) }
+
+    func roll(_ sides: Int) -> Int { Int(random.next() % UInt64(max(1, sides))) }
+    func chance(_ percent: Int) -> Bool { roll(100) < percent }
+    func pick<Element>(_ list: [Element]) -> Element? { list.isEmpty ? nil : list[roll(list.count)] }
+
+    // MARK: - Steps
+
+    /// One event of the network or the clock.
+    func step() throws {
+        let device = devices[roll(devices.count)]
+        switch roll(isHostile ? 12 : 9) {
+        case 0...3: try device.deliverToServer(self)
+        case 4...7: try device.deliverToDevice(self)
+        case 8: try pass(Int64(roll(1_500)))
+        case 9 where chance(20): try device.loseConnection(self)
+        case 10 where chance(10): try device.restart(self)
+        default: try pass(Int64(roll(50)))
+        }
+    }
+
+    private func pass(_ milliseconds: Int64) throws {
+        now += milliseconds
+        for device in devices { try device.tick(self) }
+    }
+
+    /// Delivers everything, until all devices have everything and have nothing more to send.
+    func settleDown() throws {
+        isHostile = false
+        for _ in 0..<300 {
+            var isQuiet = true
+            for device in devices {
+                while try device.deliverToServer(self) { isQuiet = false }
+                while try device.deliverToDevice(self) { isQuiet = false }
+            }
+            if isQuiet, devices.allSatisfy(\.isAtRest) { return }
+            if isQuiet { try pass(5_000) }
+        }
+        throw Unrest(states: devices.map(\.summary))
+    }
+
+    /// The devices did not come to rest.
+    struct Unrest: Error { let states: [String] }
+}
+
+/// A device of the world: a machine, its store, and what is on the way to and from it.
+final class WorldDevice {
+    let number: Int
+    let store: TreeStore
+    private(set) var machine: TreeMachine
+    private let keys: TreeKeys
+    private let options: TreeOptions
+    private let seeds: SeededSource
+    /// What the app keeps by the delegate, and reads of the store.
+    let app: IndexApp
+    private(set) var events = [TreeEvent]()
+    private var isConnected = false
+    /// Whether the server sends changes to this connection.
+    private var isLive = false
+    /// How much of the log the connection was sent.
+    private var sentLog = 0
+    private var toServer = [String]()
+    private var toDevice = [[UInt8]]()
+    private var requests = [(id: BatchID, body: [UInt8])]()
+    private var replies = [(id: BatchID, reply: BatchReply)]()
+
+    init(_ number: Int, seed: UInt64, _ policy: NameConflictPolicy) throws {
+        self.number = number
+        store = try TreeStore()
+        let place = TreePlace(app: try AppID("notes"), owner: try UserID("user-1"))
+        keys = TreeKeys(secret: SecureBytes(copying: (0..<32).map { UInt8($0) }), tree: place)
+        var options = TreeOptions(SyncOptions(app: place.app, token: "token"))
+        options.nameConflicts = policy
+        self.options = options
+        seeds = SeededSource(seed: seed)
+        app = IndexApp()
+        machine = try Self.machine(store, keys, options, seeds, app)
+    }
+
+    private static func machine(
+        _ store: TreeStore, _ keys: TreeKeys, _ options: TreeOptions, _ seeds: SeededSource, _ app: IndexApp
+    ) throws -> TreeMachine {
+        let random = TreeRandom(secret: { SecureBytes(copying: seeds.bytes($0)) }, bytes: { seeds.bytes($0) })
+        return try TreeMachine(
+            store: store, keys: keys, options: options, treeRandom: random,
+            random: SeededRandom(seed: seeds.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }), delegate: app)
+    }
+
+    var isAtRest: Bool {
+        machine.channel.phase == .live && machine.push.inFlight == nil
+            && machine.queue.ids.allSatisfy { id in
+                guard let operation = machine.queue[id] else { return true }
+                switch operation.state {
+                case .held, .failed: return true
+                case .waiting: return operation.dependencies.contains { isBlocked($0) }
+                case .sending: return false
+                }
+            }
+    }
+
+    private func isBlocked(_ id: OperationID) -> Bool {
+        guard let operation = machine.queue[id] else { return false }
+        switch operation.state {
+        case .held, .failed: return true
+        case .waiting, .sending: return operation.dependencies.contains { isBlocked($0) }
+        }
+    }
+
+    var summary: String {
+        let states = machine.queue.ids.compactMap { machine.queue[$0] }.map {
+            "\($0.id) \($0.node.text.prefix(4)) \($0.isDelete ? "delete" : String($0.fields.rawValue)) \($0.state) "
+                + "\(chain($0)) waits \($0.waitsFor ?? 0) on \($0.dependencies)"
+        }
+        return "device \(number): \(machine.status), in flight \(machine.push.inFlight?.operations ?? []) \(machine.push.inFlight?.isSent ?? false), "
+            + "\(requests.count) requests, \(replies.count) replies, retry \(machine.push.retryAt ?? 0), \(states)"
+    }
+
+    private func chain(_ operation: PendingOperation) -> [String] {
+        var (links, next) = ([String](), operation.target?.parent)
+        while case .node(let id)? = next, links.count < 5 {
+            let row = try? store.row(id)
+            links.append("\(id.text.prefix(4)) \(row.map { "\($0.state) v\($0.version)" } ?? "no row")")
+            next = row?.parent
+        }
+        return links
+    }
+
+    // MARK: - The machine
+
+    func local<Value>(
+        _ world: TreeWorld, _ body: (inout TreeMachine) throws(TreeError) -> Value
+    ) throws(TreeError) -> Value {
+        let (value, actions) = try machine.turn(world.time, body)
+        perform(actions, world)
+        return value
+    }
+
+    private func outside(_ world: TreeWorld, _ body: (inout TreeMachine) throws(TreeError) -> Void) {
+        perform(machine.quietTurn(world.time, body), world)
+    }
+
+    private func perform(_ actions: [TreeAction], _ world: TreeWorld) {
+        for action in actions {
+            switch action {
+            case .connect:
+                (isConnected, isLive) = (true, false)
+                (toServer, toDevice) = ([], [])
+                outside(world) { machine throws(TreeError) in try machine.opened() }
+            case .disconnect: disconnect()
+            case .send(let bytes): toServer.append(String(decoding: bytes, as: UTF8.self))
+            case .batch(let id, let body): requests.append((id, body))
+            case .ask(let id, let node, _):
+                let content = NodeContent(data: Array("content of \(node.id.text)".utf8))
+                outside(world) { machine throws(TreeError) in try machine.provided(id, .held(content)) }
+            case .event(let event): events.append(event)
+            case .spool, .upload, .forget, .status, .tokenEnded: break
+            }
+        }
+    }
+
+    private func disconnect() {
+        (isConnected, isLive) = (false, false)
+        (toServer, toDevice) = ([], [])
+    }
+
+    func tick(_ world: TreeWorld) throws {
+        guard let deadline = machine.deadline, deadline <= world.now else { return }
+        outside(world) { machine throws(TreeError) in machine.tick() }
+    }
+
+    // MARK: - The network
+
+    /// - Returns: whether there was anything to deliver.
+    @discardableResult
+    func deliverToServer(_ world: TreeWorld) throws -> Bool {
+        if !requests.isEmpty, toServer.isEmpty || world.chance(50) {
+            let request = requests.removeFirst()
+            if world.isHostile, world.chance(10) {
+                replies.append((request.id, .unknown("lost before the server", retryAfter: 0)))
+                return true
+            }
+            let answer = world.server.batch(request.body)
+            if world.isHostile, world.chance(15) {
+                replies.append((request.id, .unknown("the answer was lost", retryAfter: 0)))
+            } else {
+                replies.append((request.id, .answer(answer)))
+            }
+            return true
+        }
+        guard isConnected, !toServer.isEmpty else { return false }
+        let message = toServer.removeFirst()
+        if message.hasPrefix("h:") {
+            toDevice.append(Array(message.utf8))
+            return true
+        }
+        let wasLive = isLive
+        for answer in world.server.answers(
+            to: String(message.dropFirst(2)), pageNodes: world.pageNodes, isLive: &isLive)
+        {
+            toDevice.append(Array("0:\(answer)".utf8))
+        }
+        if isLive, !wasLive { sentLog = world.server.log.count }
+        return true
+    }
+
+    @discardableResult
+    func deliverToDevice(_ world: TreeWorld) throws -> Bool {
+        if isLive, sentLog < world.server.log.count {
+            toDevice.append(Array("0:\(world.server.changes(from: sentLog))".utf8))
+            sentLog = world.server.log.count
+        }
+        if !replies.isEmpty, toDevice.isEmpty || world.chance(50) {
+            let reply = replies.removeFirst()
+            outside(world) { machine throws(TreeError) in try machine.batchAnswered(reply.id, reply.reply) }
+            if world.isHostile, world.chance(10) { replies.append(reply) }
+            return true
+        }
+        guard !toDevice.isEmpty else { return false }
+        let count = 1 + world.roll(min(3, toDevice.count))
+        let texts = Array(toDevice.prefix(count))
+        toDevice.removeFirst(texts.count)
+        outside(world) { machine throws(TreeError) in try machine.received(ServerBatch(texts)) }
+        return true
+    }
+
+    func loseConnection(_ world: TreeWorld) throws {
+        guard isConnected else { return }
+        disconnect()
+        outside(world) { machine throws(TreeError) in machine.closed(LinkClosure(detail: "cut")) }
+    }
+
+    /// The program ends and starts again: only the store is left.
+    func restart(_ world: TreeWorld) throws {
+        disconnect()
+        (requests, replies) = ([], [])
+        machine = try Self.machine(store, keys, options, seeds, app)
+    }
+
+    // MARK: - What is seen
+
+    /// The paths of all shown nodes, with their contents' ids.
+    func skeleton() throws -> [NodeID: String] {
+        var nodes = [NodeID: String]()
+        for trunk in Trunk.allCases {
+            var places = [NodeParent.trunk(trunk)]
+            while let place = places.popLast() {
+                for row in try store.children(of: place, order: .name, offset: 0, limit: 100_000) {
+                    nodes[row.id] = "\(try store.path(of: .node(row.id))?.description ?? "?") v\(row.version)"
+                    places.append(.node(row.id))
+                }
+            }
+        }
+        return nodes
+    }
+
+    /// Parents and names of all shown nodes.
+    func places() throws -> [String: String] {
+        var places = [String: String]()
+        for id in try skeleton().keys {
+            if let node = try store.row(id)?.node(isPending: false) { places[id.text] = IndexApp.place(node) }
+        }
+        return places
+    }
+
+    /// The same of what the server has, opened with the keys of the account.
+    func serversSkeleton(_ server: ModelServer) throws -> [NodeID: String] {
+        let opener = NodeOpener(keys.tree)
+        var nodes = [NodeID: String]()
+        var waiting: [(parent: ParentKeys, path: TreePath)] = Trunk.allCases.map { (keys.parent($0), TreePath($0)) }
+        while let (parent, path) = waiting.popLast() {
+            for (id, held) in server.nodes where held.record.parent == parent.parent {
+                let opened = try opener.open(held.record, id, below: parent)
+                let own = path.appending(opened.name)
+                nodes[id] = "\(own.description) v\(held.version)"
+                waiting.append((opened.childKeys, own))
+            }
+        }
+        return nodes
+    }
+}
+
+/// An app that keeps an index of parents and names by the delegate alone.
+struct IndexApp: TreeDelegate {
+    private static let places = "places"
+
+    static func place(_ node: Node) -> String { "\(node.parent.text)/\(node.name)" }
+
+    private func put(_ node: Node, _ transaction: inout TreeTransaction) throws {
+        try transaction.set(Array(Self.place(node).utf8), Self.places, node.id.text)
+    }
+    func didDiscoverNewNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {
+        try put(node, &transaction)
+    }
+    func didDiscoverMovedNode(
+        _ node: Node, from oldPath: TreePath, to newPath: TreePath, in transaction: inout TreeTransaction
+    ) throws { try put(node, &transaction) }
+    func didDiscoverDeletedNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {
+        try transaction.set(nil, Self.places, node.id.text)
+    }
+
+    static func index(_ store: TreeStore) throws -> [String: String] {
+        var index = [String: String]()
+        for (key, value) in try store.appValues(places, limit: 100_000) {
+            index[key] = String(decoding: value, as: UTF8.self)
+        }
+        return index
+    }
+}
+
+/// Bytes from a seed, for several closures.
+final class SeededSource: @unchecked Sendable {
+    private var generator: SeededRandom
+
+    init(seed: UInt64) { generator = SeededRandom(seed: seed) }
+
+    func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next()) } }
+}
