@@ -2,8 +2,10 @@
 public indirect enum NodeData: Sendable {
     /// Bytes in memory.
     case bytes([UInt8])
-    /// A file with clear content, which must exist until its node is uploaded.
+    /// The path of a file with clear content, which must exist until its node is uploaded.
     case file(String)
+    /// The data section of a content that is sealed already.
+    case sealedFile(SealedFile)
     /// Made when it is needed. A promise that throws leaves its operation waiting; it never becomes an empty content.
     case promise(@Sendable () async throws -> NodeData)
     /// No content.
