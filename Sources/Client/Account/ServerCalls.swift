@@ -18,6 +18,8 @@ package struct ServerCalls: Sendable {
     package let apiKey: String
     package let deviceId: String
     private let timeoutSeconds: Int
+    /// Options of all connections to the server.
+    let options: TransportOptions
 
     /// - Parameter timeoutSeconds: timeout of a request, 1...86,400.
     package init(
@@ -31,7 +33,7 @@ package struct ServerCalls: Sendable {
             throw ClientError(.invalidOptions, "the API key or the device id contains invalid characters")
         }
         (self.address, self.app, self.apiKey, self.deviceId) = (address, app, apiKey, deviceId)
-        self.timeoutSeconds = timeoutSeconds
+        (self.timeoutSeconds, self.options) = (timeoutSeconds, options)
         http = try HTTPClient(options: options)
         urgent = try HTTPClient(options: options)
     }

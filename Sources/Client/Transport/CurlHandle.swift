@@ -21,6 +21,19 @@ final class CurlHandle {
         raw = OpaquePointer(made)
         problem = .allocate(capacity: Int(CURL_ERROR_SIZE))
         problem.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        prepare(options)
+    }
+
+    /// Removes the options of the last request; open connections stay, and the next request to their server uses them.
+    func reset(_ options: TransportOptions) {
+        curl_easy_reset(pointer)
+        for list in lists { curl_slist_free_all(list) }
+        lists = []
+        problem.pointee = 0
+        prepare(options)
+    }
+
+    private func prepare(_ options: TransportOptions) {
         set(CURLOPT_ERRORBUFFER, pointer: problem)
         set(CURLOPT_NOSIGNAL, 1)
         // Does not wait for a running DNS lookup when the attempt is cancelled.
@@ -84,6 +97,13 @@ final class CurlHandle {
     var proxyStatus: Int {
         var value = 0
         _ = thicket_curl_get_long(pointer, CURLINFO_HTTP_CONNECTCODE, &value)
+        return value
+    }
+
+    /// Connections that the last request made: 0 when it used an open one.
+    var connectionsMade: Int {
+        var value = 0
+        _ = thicket_curl_get_long(pointer, CURLINFO_NUM_CONNECTS, &value)
         return value
     }
 

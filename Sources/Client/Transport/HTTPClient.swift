@@ -16,6 +16,11 @@ package struct HTTPAnswer: Sendable, Equatable {
 package actor HTTPClient {
     private let loop: EngineLoop
     private let options: TransportOptions
+    private let keepsConnection: Bool
+    /// With its open connection.
+    private var idle: CurlHandle?
+    /// Connections made so far.
+    package private(set) var connectionsMade = 0
     package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Largest body of an answer, in bytes.
@@ -23,9 +28,15 @@ package actor HTTPClient {
     /// Most header fields of an answer that are kept.
     static let fieldsMax = 256
 
+    /// - Parameters:
+    ///   - options: of all connections.
+    ///   - keepsConnection: a request to the server of the last one uses its connection. libcurl then sends a request
+    ///     again by itself when the server has just closed that connection, so each request must be idempotent.
     /// - Throws: `limit` when the system cannot make a thread.
-    package init(options: TransportOptions = TransportOptions()) throws(ClientError) {
-        self.options = options
+    package init(
+        options: TransportOptions = TransportOptions(), keepsConnection: Bool = false
+    ) throws(ClientError) {
+        (self.options, self.keepsConnection) = (options, keepsConnection)
         loop = try EngineLoop()
     }
 
@@ -66,8 +77,16 @@ package actor HTTPClient {
         guard !address.utf8.contains(where: { $0 <= 0x20 || $0 >= 0x7F }),
             !fields.contains(where: { $0.utf8.contains { $0 == 0x0D || $0 == 0x0A } })
         else { throw ClientError(.invalidName, "the address or a header field contains invalid characters") }
-        guard let handle = CurlHandle(options) else {
+        guard let handle = idle ?? CurlHandle(options) else {
             throw ClientError(.network, "libcurl could not start")
+        }
+        idle = nil
+        defer {
+            connectionsMade += handle.connectionsMade
+            if keepsConnection {
+                handle.reset(options)
+                idle = handle
+            }
         }
         let gathered = Gathered()
         handle.set(CURLOPT_URL, address)

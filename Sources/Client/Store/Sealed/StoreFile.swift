@@ -67,7 +67,7 @@ package final class StoreFile {
 }
 
 /// Creates a file readable by this user only, unless it exists. Returns 0 or an errno.
-private func makeForUser(_ path: String) -> Int32 {
+func makeForUser(_ path: String) -> Int32 {
     let made = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     guard made >= 0 else { return errno }
     close(made)
