@@ -4,8 +4,8 @@ internal import Synchronization
 public struct DownloadOptions: Sendable, Hashable {
     /// How the file is stored; it is persistent if any caller of the transfer asks for that.
     public var disk: DiskOptions
-    /// Requests with the same text for the same transfer have one ticket, so that a place in the app that asks again and
-    /// again is called back once.
+    /// Requests with the same text for the same transfer have one ticket, so that a place in the app that asks
+    /// again and again is called back once.
     public var coalesceKey: String?
 
     /// Options; by default a file of the cache.

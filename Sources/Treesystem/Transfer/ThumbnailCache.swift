@@ -2,8 +2,8 @@ public import ThicketTreeShape
 
 /// What a reader of a processed thumbnail receives, in order.
 public enum ThumbnailStage<Value: Sendable>: Sendable {
-    /// What the cache has before anything is loaded: the newest value of the node, perhaps of an older version; nil when
-    /// there is none.
+    /// What the cache has before anything is loaded: the newest value of the node, perhaps of an older version; nil
+    /// when there is none.
     case before(Value?)
     /// The value of the version that was asked for; nil when there is no thumbnail. Nothing follows.
     case after(Value?)

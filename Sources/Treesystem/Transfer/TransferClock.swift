@@ -45,7 +45,7 @@ public enum TransferLimits {
     public static let waitingMax = 1_024
     /// Tickets of downloads that are not complete.
     public static let ticketsMax = 16_384
-    /// Failures in a row after which a transfer fails.
+    /// Failures in a row after which a transfer is tried once more; the next failure ends it.
     public static let failuresMax = 8
     /// How often an upload begins again because the server does not know it any more.
     public static let restartsMax = 4

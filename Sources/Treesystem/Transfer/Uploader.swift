@@ -19,6 +19,9 @@ public final class UploadControl: Sendable {
     /// Whether the upload makes no new requests.
     public var isPaused: Bool { state.withLock(\.isPaused) }
 
+    /// Whether an upload waits for `resume`.
+    var isWaiting: Bool { state.withLock { $0.waiter != nil } }
+
     /// Makes no new requests; those in flight go on.
     public func pause() { state.withLock { $0.isPaused = true } }
 
@@ -77,8 +80,8 @@ public actor Uploader {
     ///   - control: pauses the upload.
     ///   - save: stores the state of the upload, at most 77 bytes, beside the operation.
     ///   - progress: receives the progress.
-    /// - Throws: `cancelled` when the task is cancelled; `unreachable` after eight failures in a row; `notFound` when the
-    ///   server forgets the upload again and again; `refused`, `tooLarge`, `missing`, `contentDamaged`, `disk`. An
+    /// - Throws: `cancelled` when the task is cancelled; `unreachable` after nine failures in a row; `notFound` when
+    ///   the server forgets the upload again and again; `refused`, `tooLarge`, `missing`, `contentDamaged`, `disk`. An
     ///   upload that failed can be continued later from its state.
     public func upload(
         _ file: SealedFile, state: [UInt8] = [], control: UploadControl = UploadControl(),
