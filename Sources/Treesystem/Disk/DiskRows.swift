@@ -4,7 +4,8 @@ import ThicketTreeShape
 
 /// The table of the store's files. It holds no keys and no names; its pages are sealed all the same.
 final class DiskRows {
-    private let database: Database
+    /// nil after `close`.
+    private var database: Database?
     private static let formatVersion: Int64 = 1
 
     /// - `id`, `parts`: the key (`DiskKey`). `node`: the node's id.
@@ -35,11 +36,15 @@ final class DiskRows {
     }
 
     private func sql<Value>(_ body: (Database) throws(SQLiteError) -> Value) throws(ContentError) -> Value {
+        guard let database else { throw .index("the store is closed") }
         do { return try body(database) } catch {
             if error.isFull { throw .diskFull }
             throw .index("\(error)")
         }
     }
+
+    /// Closes the file; every later call throws `index`.
+    func close() { database = nil }
 
     /// All rows.
     func all() throws(ContentError) -> [(DiskKey, DiskEntry)] {

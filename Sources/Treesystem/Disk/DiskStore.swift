@@ -284,6 +284,14 @@ public actor DiskStore {
         }
     }
 
+    /// Closes the folder, so that it can be opened again or removed. Later operations throw `index`; files that were
+    /// found can still be read.
+    public func close() {
+        // Lost uses only change what is evicted first.
+        try? writeUses()
+        rows.close()
+    }
+
     // MARK: - Figures
 
     /// What the store has.

@@ -245,11 +245,14 @@ struct DiskStoreTests {
         #expect(try await test.open(key: key).waitingUploads == [blob.plan.id])
     }
 
-    @Test("a folder that is open cannot be opened again")
-    func oneProgram() throws {
+    @Test("a folder that is open cannot be opened again before it is closed, and a closed store refuses operations")
+    func oneProgram() async throws {
         let test = DiskCase(8)
         let store = try test.open()
         #expect(throws: ContentError.self) { try test.open() }
-        withExtendedLifetime(store) {}
+        await store.close()
+        let again = try test.open()
+        await #expect(throws: ContentError.self) { try await store.storeAbsent(DataID(1), .data, node: NodeID(1)) }
+        #expect(await again.usage.entries == 0)
     }
 }

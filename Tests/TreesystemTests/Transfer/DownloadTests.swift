@@ -188,23 +188,40 @@ struct DownloadTests {
         #expect(faults > 40, "\(faults)")
     }
 
-    @Test("D5, Q21: a cancelled download and one whose program ended go on behind their last verified chunk")
-    func resume() async throws {
-        let test = try DownloadCase(7)
-        let gate = TestGate()
-        let count = Atomic(0)
-        test.server.set { state in
-            state.before = { _ in if count.add(1, ordering: .relaxed).newValue == 3 { await gate.pass() } }
+    @Test(
+        "D5, Q21: a cancelled download and one whose program ended go on behind their last verified chunk",
+        arguments: [false, true])
+    func resume(isRestarted: Bool) async throws {
+        let (disk, server) = (DiskCase(7), FakeBlobServer())
+        let content = disk.content(data: 5_000_000)
+        let (reference, sealed) = try disk.sealed(content)
+        let (gate, clock) = (TestGate(), JumpingClock(7).clock)
+        server.set { state in
+            state.blobs[reference.blob] = sealed
+            state.before = { _ in if server.count("read") == 3 { await gate.pass() } }
         }
-        let ticket = try await test.download(.all)
+        var store: DiskStore? = try disk.open()
+        var manager: DownloadManager? = try store.map {
+            try DownloadManager(disk: $0, transport: server, clock: clock)
+        }
+        let ticket = try #require(try await manager?.downloadNodeData(reference, components: .all))
         await gate.arrivals(1)
         ticket.cancel()
-        gate.open()
         await #expect(throws: ContentError.cancelled) { try await ticket.value() }
-        while await test.manager.figures.cancelled == 0 { await Task.yield() }
-        let file = try #require(try await test.download(.all).value()).file
-        #expect(try file.read(.data) == test.content.data)
-        #expect(test.rangeBytes <= test.sealed.count + 16 * DownloadCase.chunk, "at most the request in flight again")
+        while await manager?.figures.cancelled == 0 { await Task.yield() }
+        gate.open()
+        let before = server.state.withLock(\.ranges).count
+        if isRestarted {
+            await store?.close()
+            store = try disk.open()
+            manager = try store.map { try DownloadManager(disk: $0, transport: server, clock: clock) }
+        }
+        let again = try await manager?.downloadNodeData(reference, components: .all).value()
+        #expect(try again?.file.read(.data) == content.data)
+        let ranges = server.state.withLock(\.ranges)
+        try #require(before == 3 && ranges.count > 3)
+        #expect(ranges[3].lowerBound >= ranges[1].upperBound, "what was verified is not fetched again")
+        #expect(ranges.reduce(0) { $0 + $1.count } <= sealed.count + 16 * DownloadCase.chunk)
     }
 
     @Test("a transfer waits for its turn behind three others, and the number of waiting ones is bounded")

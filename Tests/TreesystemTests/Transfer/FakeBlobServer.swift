@@ -33,6 +33,9 @@ final class FakeBlobServer: BlobTransport {
         var blobs = [BlobID: [UInt8]]()
         var nextID: UInt64 = 1
         var requests = [String: Int]()
+        /// Parts that the client sent although the server had them.
+        var needless = 0
+        var isRepeat = false
         /// How often the server received each part in full.
         var received = [String: Int]()
         var ranges = [Range<UInt64>]()
@@ -71,6 +74,8 @@ final class FakeBlobServer: BlobTransport {
             case .fine, .cut: return body(&state)
             case .repeated:
                 _ = body(&state)
+                state.isRepeat = true
+                defer { state.isRepeat = false }
                 return body(&state)
             case .answerLost:
                 _ = body(&state)
@@ -104,6 +109,7 @@ final class FakeBlobServer: BlobTransport {
                 Hash.sha256(bytes) == sha256
             else { return .failure(.refused(400)) }
             if let before = known.parts[part], Hash.sha256(before) != sha256 { return .failure(.otherPart) }
+            if known.parts[part] != nil, !state.isRepeat { state.needless += 1 }
             state.uploads[upload]?.parts[part] = bytes
             state.received["\(upload)/\(part)", default: 0] += 1
             return .success(())
