@@ -1,6 +1,5 @@
 import ThicketClient
 import ThicketCrypto
-import ThicketPlatform
 import ThicketTreeShape
 
 /// Counts of a download manager since it was made.
@@ -36,7 +35,10 @@ public actor DownloadManager {
         var coalesced = [String: DownloadTicket]()
         /// A caller let it finish for the cache.
         var isDetached = false
+        /// nil until it is started.
         var task: Task<Void, Never>?
+        /// Resumed with true when it is its turn, with false when it was cancelled.
+        var turn: CheckedContinuation<Bool, Never>?
 
         init(_ reference: BlobReference, _ options: DiskOptions) {
             (self.reference, self.options) = (reference, options)
@@ -47,11 +49,12 @@ public actor DownloadManager {
     private let transport: any BlobTransport
     private let clock: TransferClock
     private var transfers = [Key: Transfer]()
-    /// Cancelled transfers that may still write to their file: a new transfer of the same file waits for them.
-    private var ending = [Key: Task<Void, Never>]()
+    /// Cancelled transfers that may still write to their file: a new transfer of the same file starts after them.
+    private var ending = [Key: Transfer]()
     private var ticketCount = 0
     private var running = 0
-    private var turns = Deque<CheckedContinuation<Void, Never>>()
+    /// Transfers that wait for their turn; all are in `transfers`.
+    private var turns = [Transfer]()
     /// What was done so far.
     public private(set) var figures = DownloadFigures()
     /// Pieces in memory.
@@ -70,8 +73,10 @@ public actor DownloadManager {
 
     deinit { loop.stop() }
 
-    /// Transfers that run or wait for their turn.
+    /// Transfers that run or wait.
     public var transferCount: Int { transfers.count }
+    /// Transfers that wait for their turn.
+    var turnCount: Int { turns.count }
 
     // MARK: - Callers
 
@@ -100,10 +105,13 @@ public actor DownloadManager {
         if let tag = options.coalesceKey { transfer.coalesced[tag] = ticket }
         if known == nil {
             transfers[key] = transfer
-            let before = ending[key]
-            transfer.task = Task { await self.run(key, transfer, after: before) }
+            if ending[key] == nil { start(key, transfer) }
         }
         return ticket
+    }
+
+    private func start(_ key: Key, _ transfer: Transfer) {
+        transfer.task = Task { await self.run(key, transfer) }
     }
 
     private func leave(_ key: Key, _ ticket: DownloadTicket, _ isDetaching: Bool) {
@@ -117,8 +125,12 @@ public actor DownloadManager {
         guard transfer.tickets.isEmpty, !transfer.isDetached else { return }
         transfers[key] = nil
         figures.cancelled += 1
-        ending[key] = transfer.task
-        transfer.task?.cancel()
+        turns.removeAll { $0 === transfer }
+        guard let task = transfer.task else { return }
+        ending[key] = transfer
+        task.cancel()
+        transfer.turn?.resume(returning: false)
+        transfer.turn = nil
     }
 
     private func finish(_ key: Key, _ transfer: Transfer, _ result: Result<RetainedFile?, ContentError>) {
@@ -131,14 +143,15 @@ public actor DownloadManager {
 
     // MARK: - Transfers
 
-    private func run(_ key: Key, _ transfer: Transfer, after before: Task<Void, Never>?) async {
-        await before?.value
+    private func run(_ key: Key, _ transfer: Transfer) async {
         let result: Result<RetainedFile?, ContentError>
         do throws(ContentError) {
             result = .success(try await file(key, transfer))
         } catch { result = .failure(error) }
         finish(key, transfer, result)
-        if ending[key] == transfer.task { ending[key] = nil }
+        guard ending[key] === transfer else { return }
+        ending[key] = nil
+        if let next = transfers[key] { start(key, next) }
     }
 
     private func file(_ key: Key, _ transfer: Transfer) async throws(ContentError) -> RetainedFile? {
@@ -149,9 +162,8 @@ public actor DownloadManager {
             return file
         case .none: break
         }
-        await startTurn()
+        guard !Task.isCancelled, await startTurn(transfer) else { throw .cancelled }
         defer { endTurn() }
-        if Task.isCancelled { throw .cancelled }
         let download = try await disk.begin(transfer.reference, key.components, options: transfer.options)
         do throws(ContentError) {
             try await fetch(download, transfer)
@@ -163,16 +175,25 @@ public actor DownloadManager {
         return try await disk.finish(download, options: transfer.options)
     }
 
-    private func startTurn() async {
+    private func startTurn(_ transfer: Transfer) async -> Bool {
         guard running >= TransferLimits.downloadsMax else {
             running += 1
-            return
+            return true
         }
-        await withCheckedContinuation { turns.append($0) }
+        return await withCheckedContinuation { continuation in
+            transfer.turn = continuation
+            turns.append(transfer)
+        }
     }
 
     private func endTurn() {
-        if let next = turns.popFirst() { next.resume() } else { running -= 1 }
+        guard !turns.isEmpty else {
+            running -= 1
+            return
+        }
+        let next = turns.removeFirst()
+        next.turn?.resume(returning: true)
+        next.turn = nil
     }
 
     private func fetch(_ download: PartialDownload, _ transfer: Transfer) async throws(ContentError) {

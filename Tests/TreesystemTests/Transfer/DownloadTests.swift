@@ -247,6 +247,53 @@ struct DownloadTests {
         #expect(test.server.state.withLock(\.inFlightMost) <= TransferLimits.downloadsMax)
     }
 
+    @Test("cancelled transfers leave the queue at once, so that asking and cancelling again and again does not fill it")
+    func cancelledTurns() async throws {
+        let test = try DownloadCase(12, data: 100_000)
+        let gate = TestGate()
+        test.server.set { $0.before = { _ in await gate.pass() } }
+        func ask(_ number: UInt128) async throws -> DownloadTicket {
+            let node = BlobReference(
+                owner: test.reference.owner, node: NodeID(number), blob: BlobID(number), key: test.reference.key,
+                map: test.reference.map, version: 1)
+            return try await test.manager.downloadNodeData(
+                node, components: ContentComponents(rawValue: UInt8(1 + number % 7)))
+        }
+        let running = [try await ask(1), try await ask(2), try await ask(3)]
+        await gate.arrivals(3)
+        for number in UInt128(10)..<200 {
+            let ticket = try await ask(number)
+            if number % 2 == 0 { while await test.manager.turnCount == 0 { await Task.yield() } }
+            ticket.cancel()
+            while await test.manager.transferCount > 3 { await Task.yield() }
+            #expect(await test.manager.turnCount == 0)
+        }
+        for ticket in running { ticket.cancel() }
+        gate.open()
+        while await test.manager.transferCount > 0 { await Task.yield() }
+        #expect(test.server.count("read") == 3)
+    }
+
+    @Test("a content that is asked for while its cancelled request is in flight starts when that one is over")
+    func askedAgain() async throws {
+        let test = try DownloadCase(13, data: 2_000_000)
+        let gate = TestGate()
+        test.server.set { $0.before = { _ in await gate.pass() } }
+        let first = try await test.download(.all)
+        await gate.arrivals(1)
+        for _ in 0..<50 {
+            first.cancel()
+            let ticket = try await test.download(.all)
+            ticket.cancel()
+            while await test.manager.transferCount > 0 { await Task.yield() }
+        }
+        let last = try await test.download(.all)
+        #expect(test.server.count("read") == 1, "two transfers never write to one file")
+        gate.open()
+        let file = try #require(try await last.value()).file
+        #expect(try file.read(.data) == test.content.data)
+    }
+
     @Test("Q19: progress of a download grows and ends at its total, and the stream ends with it")
     func progress() async throws {
         let test = try DownloadCase(9)
