@@ -33,8 +33,10 @@ public struct BlobUpload: Sendable, Hashable {
 public struct BlobUploadStatus: Sendable, Hashable {
     /// SHA-256 of the received parts by their numbers, from 0.
     public let parts: [Int: [UInt8]]
+    /// The blob, once the upload is complete; the parts are not listed any more then.
+    public let blob: BlobID?
     /// A status.
-    public init(parts: [Int: [UInt8]]) { self.parts = parts }
+    public init(parts: [Int: [UInt8]], blob: BlobID? = nil) { (self.parts, self.blob) = (parts, blob) }
 }
 
 /// Some bytes of a blob.

@@ -61,7 +61,7 @@ public struct HTTPBlobTransport: BlobTransport {
             else { throw .badAnswer }
             parts[Int(number) - Self.firstPart] = hash
         }
-        return BlobUploadStatus(parts: parts)
+        return BlobUploadStatus(parts: parts, blob: object["blob"]?.stringValue.flatMap(BlobID.init(text:)))
     }
 
     /// `POST blob/UPLOAD/complete`.

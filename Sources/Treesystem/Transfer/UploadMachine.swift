@@ -20,6 +20,8 @@ struct UploadMachine: Sendable {
         case hash(part: Int, Range<UInt64>)
         case send(upload: String, part: Int, Range<UInt64>)
         case complete(upload: String, sha256: [UInt8])
+        /// Give an upload up that has other parts; it would count for the user's quota.
+        case abort(upload: String)
     }
 
     enum Event: Sendable, Hashable {
@@ -28,6 +30,7 @@ struct UploadMachine: Sendable {
         case hashed(part: Int, sha256: [UInt8])
         case sent(part: Int, sha256: [UInt8])
         case completed(BlobID)
+        case aborted
         /// `part`: of the request that failed, where it was about one.
         case failed(BlobFailure, part: Int?)
         /// The file cannot be read.
@@ -48,6 +51,8 @@ struct UploadMachine: Sendable {
     private var reported = [Int: [UInt8]]()
     private var inFlight = Set<Int>()
     private var isAsking = false
+    /// An upload to give up.
+    private var useless: String?
     private var backoff = Backoff(shortest: TransferLimits.pauseMin, longest: TransferLimits.pauseMax)
     private var restarts = 0
     /// No request is made before.
@@ -73,6 +78,9 @@ struct UploadMachine: Sendable {
     // MARK: - State that survives a restart
 
     private static let version: UInt8 = 1
+
+    /// The server's id of the upload; nil before it has begun.
+    var uploadID: String? { upload?.id }
 
     /// version ‖ length (8) ‖ bytes of a part (4) ‖ the upload's id; without an upload only version and length.
     var octets: [UInt8] {
@@ -137,6 +145,10 @@ struct UploadMachine: Sendable {
     private mutating func begin() -> [Action] {
         guard inFlight.isEmpty else { return [] }
         isAsking = true
+        if let upload = useless {
+            useless = nil
+            return [.abort(upload: upload)]
+        }
         if length <= UInt64(TransferLimits.partBytes) { return [.sendWhole] }
         guard let partBytes = Self.partBytes(for: length) else {
             outcome = .failure(.tooLarge)
@@ -158,8 +170,14 @@ struct UploadMachine: Sendable {
                     actions.append(.hash(part: part, range(of: part)))
                     continue
                 }
-                compare(part, claimed, hash)
-                if received.contains(part) { continue }
+                reported[part] = nil
+                guard claimed == hash else {
+                    // The server keeps the first bytes of a part.
+                    beginAgain(isUseless: true)
+                    return actions
+                }
+                received.insert(part)
+                continue
             }
             inFlight.insert(part)
             actions.append(.send(upload: upload.id, part: part, range(of: part)))
@@ -179,9 +197,12 @@ struct UploadMachine: Sendable {
         return [.complete(upload: upload.id, sha256: hash.digest())]
     }
 
-    private mutating func compare(_ part: Int, _ claimed: [UInt8], _ hash: [UInt8]) {
-        reported[part] = nil
-        if claimed == hash { received.insert(part) }
+    /// - Parameter isUseless: the server still has the upload.
+    private mutating func beginAgain(isUseless: Bool) {
+        restarts += 1
+        if isUseless { useless = upload?.id }
+        (upload, received, reported, phase) = (nil, [], [:], .begin)
+        if restarts > TransferLimits.restartsMax { outcome = .failure(.notFound) }
     }
 
     // MARK: - Events
@@ -204,6 +225,8 @@ struct UploadMachine: Sendable {
             (isAsking, phase) = (false, .parts)
             (received, reported) = ([], status.parts.filter { $0.key < partCount })
             backoff.reset()
+            // The answer to an earlier `complete` was lost.
+            if let blob = status.blob { outcome = .success(blob) }
         case .hashed(let part, let sha256):
             inFlight.remove(part)
             hashes[part] = sha256
@@ -215,6 +238,7 @@ struct UploadMachine: Sendable {
         case .completed(let blob):
             isAsking = false
             outcome = .success(blob)
+        case .aborted: isAsking = false
         case .failed(let failure, let part):
             if let part { inFlight.remove(part) } else { isAsking = false }
             fail(failure, now, random)
@@ -233,12 +257,8 @@ struct UploadMachine: Sendable {
         case .gone, .otherPart:
             // Several parts in flight report the same loss.
             guard phase != .begin else { break }
-            restarts += 1
-            (upload, received, reported, phase) = (nil, [], [:], .begin)
-            guard restarts <= TransferLimits.restartsMax else {
-                outcome = .failure(.notFound)
-                return
-            }
+            beginAgain(isUseless: failure == .otherPart)
+            if outcome != nil { return }
         case .busy(let after):
             asked = min(after ?? 0, TransferLimits.askedPauseMax)
             if phase == .parts { phase = .status }

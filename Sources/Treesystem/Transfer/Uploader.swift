@@ -120,6 +120,24 @@ public actor Uploader {
         return try outcome.get()
     }
 
+    /// Gives an upload up whose operation was discarded, so that it does not count for the user's quota; without
+    /// success it expires at the server.
+    ///
+    /// - Parameters:
+    ///   - state: what `save` received last.
+    ///   - file: the file that was uploaded.
+    public func abort(_ state: [UInt8], of file: SealedFile) async {
+        guard let upload = UploadMachine(octets: state, length: file.map.layout.sealedLength)?.uploadID else { return }
+        _ = await Self.abort(upload, transport)
+    }
+
+    private static func abort(_ upload: String, _ transport: any BlobTransport) async -> UploadMachine.Event {
+        do throws(BlobFailure) { try await transport.abort(upload) } catch {
+            // It expires.
+        }
+        return .aborted
+    }
+
     private func perform(_ action: UploadMachine.Action, _ file: SealedFile) async -> UploadMachine.Event {
         let transport = transport
         buffers.acquire()
@@ -141,7 +159,7 @@ public actor Uploader {
                 return await Self.event(nil) { () async throws(BlobFailure) in
                     .completed(try await transport.send(whole: bytes, sha256: sha256))
                 }
-            case .begin, .askStatus, .complete:
+            case .begin, .askStatus, .complete, .abort:
                 return await ask(action, length: file.map.layout.sealedLength)
             }
         } catch { return .unreadable(error) }
@@ -155,6 +173,7 @@ public actor Uploader {
             case .askStatus(let upload): .status(try await transport.status(of: upload))
             case .complete(let upload, let sha256):
                 .completed(try await transport.complete(upload, sha256: sha256))
+            case .abort(let upload): await Self.abort(upload, transport)
             default: .failed(.badAnswer, part: nil)
             }
         }

@@ -119,7 +119,8 @@ final class FakeBlobServer: BlobTransport {
     func status(of upload: String) async throws(BlobFailure) -> BlobUploadStatus {
         try await serve("status") { state in
             guard let known = state.uploads[upload] else { return .failure(.gone) }
-            return .success(BlobUploadStatus(parts: known.parts.mapValues { Hash.sha256($0) }))
+            let parts = known.blob == nil ? known.parts.mapValues { Hash.sha256($0) } : [:]
+            return .success(BlobUploadStatus(parts: parts, blob: known.blob))
         }
     }
 

@@ -159,6 +159,21 @@ struct UploadTests {
         #expect(test.server.count("complete") == 4 && test.server.count("part") == 5)
     }
 
+    @Test("C7: a client that ended before the answer to complete finds its blob, and sends nothing again")
+    func completeBeforeRestart() async throws {
+        let test = try await Case(12)
+        let row = OperationRow()
+        test.server.set { $0.fate = { $0 == "complete" ? .answerLost : .fine } }
+        await #expect(throws: ContentError.unreachable) {
+            try await test.uploader().upload(test.file, save: { row.state = $0 })
+        }
+        let requests = test.server.requestCount
+        let blob = try await test.uploader().upload(test.file, state: row.state)
+        #expect(test.isStored(blob) && test.server.requestCount == requests + 1)
+        try await test.uploader().abort(row.state, of: test.file)
+        #expect(test.server.state.withLock(\.uploads).isEmpty)
+    }
+
     @Test("an upload that the server forgets begins again, and fails as notFound when that goes on")
     func forgotten() async throws {
         let test = try await Case(7)
@@ -239,6 +254,7 @@ struct UploadTests {
         }
         let blob = try await test.uploader().upload(test.file)
         #expect(test.isStored(blob) && test.server.count("begin") == 2)
+        #expect(test.server.count("abort") == 1, "the useless upload is given up")
     }
 }
 
