@@ -1,5 +1,7 @@
 import Testing
+import ThicketClient
 import ThicketCrypto
+import ThicketFaultDisk
 import ThicketNonces
 import ThicketTree
 import ThicketTreeShape
@@ -180,6 +182,46 @@ struct DiskFaultTests {
             test.files.set { $0.fullAt = nil }
             #expect(try await store.fill(second, bytes).file.read(.data) == content.data)
         }
+    }
+
+    @Test("80 failures and crashes of the sealed index: a typed error, no content lost that was reported as stored")
+    func indexFaults() async throws {
+        var failed = 0
+        for round in 0..<80 {
+            let test = DiskCase(3_000 + UInt64(round))
+            let vfs = FaultVFS(name: "content-index-\(round)", syncsForReal: false)
+            let key = StoreKey.random()
+            var store: DiskStore? = try test.open(key: key, vfs: vfs.name)
+            let content = test.content(data: 20_000)
+            let kind: FaultRule.Failure = [.io, .full, .short, .crash][round % 4]
+            vfs.fail(FaultRule(.change, kind, skipping: test.seed.below(10)))
+            var (stored, error) = ([SpooledBlob](), ContentError?.none)
+            while error == nil, stored.count < 4 {
+                do {
+                    let blob = try await store?.spool(NodeSections(content), node: NodeID(1)).blob
+                    stored.append(try #require(blob))
+                } catch let fault as ContentError { error = fault }
+            }
+            if let error {
+                failed += 1
+                switch error {
+                case .index, .diskFull: break
+                default: Issue.record("\(error)")
+                }
+            }
+            await store?.close()
+            store = nil
+            vfs.heal()
+            let again = try test.open(key: key)
+            for blob in stored {
+                let file = await again.spooled(blob.plan.id, key: blob.plan.key, map: blob.plan.map)?.file
+                #expect(try file?.read(.data) == content.data, "round \(round)")
+            }
+            let names = test.folder.names.filter { !$0.hasPrefix(DiskStore.indexName) }
+            #expect(await again.usage.entries == names.count)
+            #expect(names.count - stored.count <= (error == nil ? 0 : 1))
+        }
+        #expect(failed > 40, "\(failed)")
     }
 
     @Test("the number of entries is bounded: the least recently used makes space, and none does when all are kept")

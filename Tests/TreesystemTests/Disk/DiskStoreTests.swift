@@ -24,11 +24,11 @@ struct DiskCase {
         files = FaultFiles(cut: { source.below($0) })
     }
 
-    func open(key: StoreKey? = nil, _ files: FaultFiles? = nil) throws -> DiskStore {
+    func open(key: StoreKey? = nil, _ files: FaultFiles? = nil, vfs: String? = nil) throws -> DiskStore {
         let clock = clock
         return try DiskStore(
             folder: folder.path, indexKey: key, limits: limits, files: files ?? self.files, random: seed.random,
-            now: { clock.value })
+            now: { clock.value }, vfs: vfs)
     }
 
     func reference(_ plan: ContentSpool, node: UInt128 = 1, blob: UInt128 = 2) throws -> BlobReference {

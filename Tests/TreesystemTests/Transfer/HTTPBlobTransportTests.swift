@@ -66,6 +66,13 @@ struct HTTPBlobTransportTests {
         #expect(all[5].fields.contains("X-Part-SHA256: \(hex)") && all[5].body == [1, 2])
     }
 
+    @Test("the status of a completed upload has its blob and no parts")
+    func completed() async throws {
+        let answer = #"{"upload":"aa7","length":9,"part":4,"received":[],"blob":"\#(BlobID(3).text)"}"#
+        let status = try await Self.transport(200, answer) { _ in }.status(of: "aa7")
+        #expect(status == BlobUploadStatus(parts: [:], blob: BlobID(3)))
+    }
+
     @Test("a read asks for one range through the node, and accepts that range only")
     func read() async throws {
         let (owner, node, blob) = (try UserID("ann b/c"), NodeID(5), BlobID(6))
