@@ -1,5 +1,5 @@
 package import ThicketProtocol
-internal import ThicketSQLite
+import ThicketSQLite
 package import ThicketTree
 package import ThicketTreeShape
 

@@ -1,5 +1,5 @@
 import ThicketProtocol
-internal import ThicketSQLite
+import ThicketSQLite
 import ThicketTreeShape
 
 /// What the app keeps beside the tree, and marks of nodes whose content it wants.

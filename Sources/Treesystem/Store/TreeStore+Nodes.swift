@@ -1,5 +1,5 @@
 import ThicketProtocol
-internal import ThicketSQLite
+import ThicketSQLite
 import ThicketTree
 import ThicketTreeShape
 

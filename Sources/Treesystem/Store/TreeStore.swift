@@ -1,5 +1,5 @@
 package import ThicketClient
-internal import ThicketSQLite
+import ThicketSQLite
 import ThicketTreeShape
 
 /// A device's copy of one tree in SQLite: nodes, waiting operations, the position in the server's log, and what the app
