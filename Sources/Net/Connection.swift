@@ -82,10 +82,13 @@ final class Connection {
     /// Whether input was read from the socket and not handled yet; epoll does not report it.
     var hasUnread: Bool { !backlog.isEmpty || tls?.hasMore == true }
 
+    /// Whether it has something to write, now or once the delegate has supplied it.
+    var hasOutput: Bool { !outbox.isEmpty || exchange?.download?.isAsking == false }
+
     /// Whether input may be passed to the delegate now.
     var mayConsume: Bool {
         switch phase {
-        case .http: !isThrottled && exchange?.awaited == nil
+        case .http: !isThrottled && exchange?.mayConsume != false
         case .open: !isThrottled && !isPaused
         case .closing, .draining: true
         case .dead: false
@@ -102,6 +105,15 @@ final class HTTPExchange {
     var isWatched = false
     /// Set while an answer has begun and not ended.
     var stream: HTTPStream?
+    /// The request whose body is passed to the delegate in pieces, until the last piece.
+    var incoming: HTTPRequest?
+    /// The delegate accepts no more of that body for now.
+    var isHeld = false
+    /// Set while an answer is sent whose body the delegate supplies in pieces.
+    var download: HTTPDownload?
+
+    /// Whether the peer's bytes may be passed on.
+    var mayConsume: Bool { awaited == nil && !isHeld }
 
     init(limits: HTTPLimits) { requests = HTTPRequestReader(limits: limits) }
 }

@@ -90,6 +90,16 @@ public protocol LoopDelegate: AnyObject {
     /// A WebSocket ended: called exactly once for each `opened`, as the last call for it. Also called when a connection
     /// ends during a `.waits` request (`HTTPDisposition.waits`) or an unfinished answer (`.stream`).
     func closed(_ connection: ConnectionID, _ end: ConnectionEnd)
+    /// Most bytes of the request's body if the delegate wants it in pieces; nil: `answer` gets it as a whole. Called for
+    /// each head; the request has no body yet. Chunked and empty bodies always come as a whole.
+    func streamedBodyMax(of head: HTTPRequest) -> Int?
+    /// A request has begun whose body comes in pieces. It is read after `EventLoop.acceptBody`, and answered by
+    /// `EventLoop.respond`. If the connection ends before the last piece, `closed` is called.
+    func begins(_ request: HTTPRequest, length: Int, on connection: ConnectionID)
+    /// The next bytes of that body, valid only during the call.
+    func received(_ connection: ConnectionID, body: UnsafeRawBufferPointer, isLast: Bool)
+    /// The answer that was begun by `EventLoop.begin(_:_:)` needs its next piece.
+    func wantsBody(_ connection: ConnectionID)
     /// A signal arrived.
     func signaled(_ signal: LoopSignal)
     /// The tenant that the connection's share of the loop is counted for; 0 while it is unauthenticated.
@@ -110,6 +120,14 @@ extension LoopDelegate {
     }
     /// Ignores binary messages.
     public func received(_ connection: ConnectionID, binary: UnsafeRawBufferPointer) {}
+    /// Every body comes as a whole.
+    public func streamedBodyMax(of head: HTTPRequest) -> Int? { nil }
+    /// Not called for bodies that come as a whole.
+    public func begins(_ request: HTTPRequest, length: Int, on connection: ConnectionID) {}
+    /// Not called for bodies that come as a whole.
+    public func received(_ connection: ConnectionID, body: UnsafeRawBufferPointer, isLast: Bool) {}
+    /// Not called without answers in pieces.
+    public func wantsBody(_ connection: ConnectionID) {}
     /// Ignores signals.
     public func signaled(_ signal: LoopSignal) {}
     /// Does nothing.

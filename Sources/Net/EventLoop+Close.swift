@@ -57,6 +57,7 @@ extension EventLoop {
         connection.phase = .draining
         connection.backlog = []
         forgetStream(connection)
+        if connection.exchange?.incoming != nil { ended.append((connection.id, .vanished)) }
         connection.exchange = nil
         forgetGathered(connection)
         // A response that takes long to read must not be cut off.
@@ -84,8 +85,9 @@ extension EventLoop {
         guard connection.phase != .dead else { return }
         self.end(connection, end)
         if connection.phase == .http { metrics.connectionsClosed.add(1, .init(end)) }
-        if connection.isWatched { ended.append((connection.id, end)) }
+        if connection.isWatched || connection.exchange?.incoming != nil { ended.append((connection.id, end)) }
         forgetStream(connection)
+        connection.exchange?.download = nil
         connection.phase = .dead
         connections[Int(connection.id.slot)] = nil
         deadlines[Int(connection.id.slot)] = .max

@@ -81,7 +81,7 @@ extension EventLoop {
                 metrics.limitHit(.handshakeTime)
             }
             guard let exchange = connection.exchange, exchange.requests.isInsideRequest else {
-                if !connection.outbox.isEmpty { metrics.limitHit(.readPace) }
+                if connection.hasOutput { metrics.limitHit(.readPace) }
                 return drop(connection, .idle)
             }
             metrics.limitHit(exchange.requests.isInsideBody ? .bodyPace : .headTime)

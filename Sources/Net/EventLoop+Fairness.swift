@@ -247,7 +247,7 @@ extension EventLoop {
         tenant.throttled = []
         for connection in batch where connection.phase != .dead {
             connection.isTenantThrottled = false
-            if !connection.outbox.isEmpty { markDirty(connection) }
+            if connection.hasOutput { markDirty(connection) }
             watch(connection)
         }
         if !tenant.row.isEmpty { makeDue(tenant) }

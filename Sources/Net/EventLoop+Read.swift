@@ -171,15 +171,20 @@ extension EventLoop {
         let (wasInside, wasInBody) = (exchange.requests.isInsideRequest, exchange.requests.isInsideBody)
         var unread = UnsafeRawBufferPointer(input)
         do throws(HTTPFailure) {
-            let request = try exchange.requests.next(&unread)
+            let event = try exchange.requests.next(&unread) { delegate?.streamedBodyMax(of: $0) }
             let count = input.count - unread.count
             input.removeFirst(count)
-            if let request {
+            switch event {
+            case .request(let request):
                 name(request, connection)
                 messagesLeft -= Self.requestMessages
                 serve(request, connection, exchange)
-            } else {
-                awaitRest(connection, exchange, wasInside: wasInside, wasInBody ? count : nil)
+            case .head(let request, let length):
+                name(request, connection)
+                messagesLeft -= Self.requestMessages
+                begin(request, length: length, connection, exchange)
+            case .piece(let bytes, let isLast): deliver(bytes, isLast: isLast, connection, exchange)
+            case nil: awaitRest(connection, exchange, wasInside: wasInside, wasInBody ? count : nil)
             }
         } catch {
             input = .init(rebasing: input[input.endIndex...])
@@ -234,14 +239,18 @@ extension EventLoop {
         delegate?.opened(connection.id, request)
     }
 
-    /// Answers a request for which the delegate returned `.later` or `.waits`. Without such a request it has no effect.
+    /// Answers a request for which the delegate returned `.later` or `.waits`, or whose body it gets in pieces; before
+    /// the last piece, the connection is closed after the answer. Without such a request it has no effect.
     /// - Parameter tenant: the tenant of the request; the answer's bytes are counted for it from now on.
     public func respond(_ id: ConnectionID, _ response: HTTPResponse, tenant: TenantID = 0) {
         checkThread()
         guard let connection = lookup(id), let exchange = connection.exchange,
-            let request = exchange.awaited, exchange.stream == nil
+            let request = exchange.awaited ?? exchange.incoming, exchange.stream == nil, exchange.download == nil
         else { return }
-        (exchange.awaited, exchange.isWatched) = (nil, false)
+        var response = response
+        // The bytes that follow belong to a body that is not wanted any more.
+        if exchange.incoming != nil { response.closes = true }
+        (exchange.awaited, exchange.isWatched, exchange.incoming, exchange.isHeld) = (nil, false, nil, false)
         if tenant != 0 { sort(connection, into: tenant) }
         write(response, for: request, connection)
         if connection.phase == .http { resume(connection) }

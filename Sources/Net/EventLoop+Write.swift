@@ -101,6 +101,10 @@ extension EventLoop {
             guard writeOnce(connection) else { break }
         }
         guard connection.phase != .dead else { return }
+        if connection.outbox.isEmpty, let exchange = connection.exchange, exchange.download != nil {
+            continueDownload(connection, exchange, most: most - before)
+            guard connection.phase != .dead else { return }
+        }
         if connection.outbox.isEmpty && connection.phase == .draining { finishWriting(connection) }
         if connection.isThrottled && connection.outbox.count <= settings.pendingBytesPause {
             connection.isThrottled = false
@@ -140,9 +144,8 @@ extension EventLoop {
         countPending(connection, -written)
         if connection.phase == .open || connection.exchange?.stream != nil { return touch(connection) }
         // A client must also read its response at the minimum data rate; after the last byte other timeouts apply.
-        guard !connection.outbox.isEmpty, connection.phase != .closing, connection.exchange?.awaited == nil else {
-            return
-        }
+        let isAwaited = connection.exchange?.awaited != nil && connection.exchange?.download == nil
+        guard !connection.outbox.isEmpty, connection.phase != .closing, !isAwaited else { return }
         holdToDataRate(connection, written, patience: settings.keepAliveTimeout)
     }
 

@@ -59,6 +59,8 @@ public final class EventLoop {
 
     /// Connections with something to write at the end of the turn.
     var dirty = [Connection]()
+    /// Connections whose answers need the next piece of their body.
+    var hungry = [ConnectionID]()
     /// Connections whose waiting input can be handled.
     var resuming = [Connection]()
     /// Tenants with waiting connections that may be served in the next turn.
@@ -251,6 +253,7 @@ public final class EventLoop {
         endSome()
         resumeAll()
         reportEnds()
+        askForBodies()
         delegate?.turnEnded()
         flushDirty()
         if isStopping && (connectionCount == 0 || now >= stopDeadline) { isFinished = true }
@@ -326,7 +329,7 @@ public final class EventLoop {
 
     func waitMilliseconds() -> Int32 {
         if !ended.isEmpty || !resuming.isEmpty || !dirty.isEmpty || !due.isEmpty || isFinished { return 0 }
-        if !broken.isEmpty || sweepNext != nil { return 0 }
+        if !broken.isEmpty || !hungry.isEmpty || sweepNext != nil { return 0 }
         var deadline = isStopping ? stopDeadline : .max
         if connectionCount > 0 { deadline = min(deadline, nextSweep) }
         if let timer = timers.nextDeadline() { deadline = min(deadline, timer) }

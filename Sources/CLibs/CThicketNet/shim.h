@@ -15,6 +15,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -169,6 +170,11 @@ static inline void thicket_unsent_max(int fd, unsigned int bytes) {
 }
 static inline ssize_t thicket_send(int fd, const void *bytes, size_t count) {
     return send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+// The socket does not block. The file does, unless its pages are in memory.
+static inline ssize_t thicket_sendfile(int socket, int file, int64_t offset, size_t count) {
+    off_t place = offset;
+    return sendfile(socket, file, &place, count);
 }
 static inline ssize_t thicket_receive(int fd, void *bytes, size_t count) {
     return recv(fd, bytes, count, MSG_DONTWAIT);

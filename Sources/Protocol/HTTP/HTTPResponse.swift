@@ -8,6 +8,9 @@ public struct HTTPResponse: Sendable, Equatable {
     public var body: [UInt8]
     /// Whether the connection is closed after the response.
     public var closes: Bool
+    /// Bytes of a body that is sent apart from this value, and of the body that a HEAD request does not get; nil: those
+    /// of `body`.
+    public var bodyLength: Int?
 
     /// Makes a response.
     public init(status: Int, fields: HTTPFields = [], body: [UInt8] = [], closes: Bool = false) {
@@ -53,7 +56,7 @@ public struct HTTPResponse: Sendable, Equatable {
     public func encoded(for request: HTTPRequest?, date: String? = nil) -> [UInt8] {
         let keepsAlive = !closes && (request?.keepsAlive ?? false)
         var head = beginning
-        if status >= 200 && status != 204 && status != 304 { head += "content-length: \(body.count)\r\n" }
+        if status >= 200 && status != 204 && status != 304 { head += "content-length: \(bodyLength ?? body.count)\r\n" }
         if let date { head += "date: \(date)\r\n" }
         if status >= 200 {
             if !keepsAlive { head += "connection: close\r\n" }
@@ -104,12 +107,13 @@ public struct HTTPResponse: Sendable, Equatable {
     private static func reason(_ status: Int) -> String { reasons[status] ?? "Status" }
 
     private static let reasons: [Int: String] = [
-        100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted", 204: "No Content",
+        100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 206: "Partial Content",
         304: "Not Modified", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
         405: "Method Not Allowed", 408: "Request Timeout", 409: "Conflict", 411: "Length Required",
-        412: "Precondition Failed", 413: "Content Too Large", 414: "URI Too Long", 417: "Expectation Failed",
+        412: "Precondition Failed", 413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable",
+        417: "Expectation Failed",
         426: "Upgrade Required", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
         500: "Internal Server Error", 501: "Not Implemented", 503: "Service Unavailable", 504: "Gateway Timeout",
-        505: "HTTP Version Not Supported",
+        505: "HTTP Version Not Supported", 507: "Insufficient Storage",
     ]
 }
