@@ -1,7 +1,7 @@
 public import ThicketProtocol
 
 /// Why a server refuses a write to the tree, as the word beside the code of the answer (treesystem 4.2, rule 5). These
-/// are the words for what can be checked without permissions and blobs.
+/// are the words for what can be checked without permissions.
 public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
     /// The record does not have the form of a record.
     case badRecord = "bad-record"
@@ -19,6 +19,8 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
     case trunk
     /// The node does not exist.
     case nodeMissing = "node-missing"
+    /// The record refers to a blob that is not there for it.
+    case blobMissing = "blob-missing"
     /// The record replaces another version than the current one.
     case stale
     /// The record has too many bytes.
@@ -35,7 +37,7 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
         switch self {
         case .badRecord, .nameTaken, .parentMissing, .cycle, .leafOnly, .depth, .trunk, .badBatch:
             .invalidRequest
-        case .nodeMissing: .notFound
+        case .nodeMissing, .blobMissing: .notFound
         case .stale: .badVersion
         case .record, .batch: .tooLarge
         case .batchID: .duplicateChange

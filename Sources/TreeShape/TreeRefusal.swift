@@ -22,6 +22,8 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     case inboxName
     /// Another child of the parent has the tag.
     case nameTaken(by: NodeID)
+    /// The record names a blob that does not exist, is not complete, is not the owner's or has another length.
+    case blobMissing
     /// The node that would be removed has children.
     case hasChildren
     /// A tree is not emptied at once: that would remove nodes together with what is below them.
@@ -46,6 +48,7 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .cycle: .cycle
         case .tooDeep: .depth
         case .nameTaken: .nameTaken
+        case .blobMissing: .blobMissing
         case .hasChildren, .wholeTree: .leafOnly
         case .otherBatch: .batchID
         case .batchTooLarge: .batch
@@ -65,6 +68,7 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .tooDeep: "the tree has at most \(TreeLimits.depthMax) levels"
         case .inboxName: "a node in the inbox has the tag of its id"
         case .nameTaken: "another node has this name in the same place"
+        case .blobMissing: "the owner has no complete blob of this id and length"
         case .hasChildren: "a node with children cannot be removed"
         case .wholeTree: "a tree cannot be emptied; nodes are removed one by one"
         case .badChange: "a change of a node has the record in d, or sets and removes its members in v"

@@ -284,7 +284,7 @@ final class SimulatedServer {
                 wakeShard(process)
             case .read(let request): read(request, process)
             case .readWhenDrained(let request): read(request, process)
-            case .admit, .report, .respond: continue
+            case .admit, .report, .respond, .blob: continue
             }
         }
         scheduleTick(process)

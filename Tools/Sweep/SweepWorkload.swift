@@ -159,6 +159,7 @@ extension FaultRule.Operation {
         case .sync: self = .sync
         case .move: self = .move
         case .remove: self = .delete
+        case .write: self = .write
         }
     }
 }

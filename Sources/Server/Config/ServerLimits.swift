@@ -139,6 +139,23 @@ public struct ServerLimits: Sendable, Equatable {
     /// Proxies often give up after 60 s.
     public var changesWait: Duration = .seconds(50)
 
+    // MARK: Blobs
+
+    /// Bytes of one user's blobs in one app, open uploads included, 0 (no blobs)...1 PiB. Above it: 413, reason `quota`.
+    public var blobUserMax: Int = 10 << 30
+
+    /// Bytes of the blobs of all users of one app, 0...1 EiB. The effect is that of `blobUserMax`.
+    public var blobAppMax: Int = 1 << 40
+
+    /// Open uploads of one user in one app, 1...100,000. The effect is that of `blobUserMax`.
+    public var blobUploadsMax: Int = 1_000
+
+    /// Requests about blobs in progress, 1...10,000; each may hold a file and 256 KiB. A further one: 503.
+    public var blobTransfersMax: Int = 256
+
+    /// The same for one user, 1...10,000.
+    public var blobTransfersPerUserMax: Int = 16
+
     // MARK: The whole server
 
     /// Bytes of parsed objects kept in memory, approximately, 1 MiB...1 TiB. An evicted object is read again for its

@@ -11,7 +11,7 @@ public enum ServerSettings {
 
     /// Every setting, in the order of the help.
     public static let all: [Setting] =
-        general + tls + proxies + access + connection + sockJS + user + bucket + queue + retention
+        general + tls + proxies + access + connection + sockJS + user + bucket + queue + retention + blobs
 
     /// Settings that SIGHUP does not change, because their objects are created at the start.
     public static let fixed: Set<String> = [
@@ -328,6 +328,24 @@ public enum ServerSettings {
         .duration(
             "check-interval", \.checkInterval, 0...365 * day,
             "Time between two checks of the database file while it is served (SQLite's quick_check); 0 disables it."),
+    ]
+
+    private static let blobs: [Setting] = [
+        .bytes(
+            "blob-user-max", \.limits.blobUserMax, 0...kib * kib * gib,
+            "Bytes of one user's blobs in one app, open uploads included. Above it: 413; 0B accepts no blobs."),
+        .bytes(
+            "blob-app-max", \.limits.blobAppMax, 0...kib * kib * kib * gib,
+            "Bytes of the blobs of all users of one app, open uploads included. Above it: 413."),
+        .integer(
+            "blob-uploads-max", \.limits.blobUploadsMax, 1...100_000,
+            "Open uploads of one user in one app. A further one: 413."),
+        .integer(
+            "blob-transfers-max", \.limits.blobTransfersMax, 1...10_000,
+            "Requests about blobs in progress; each may hold an open file and 256 KiB. A further one: 503."),
+        .integer(
+            "blob-transfers-per-user-max", \.limits.blobTransfersPerUserMax, 1...10_000,
+            "Requests about blobs of one user in progress. A further one: 503."),
     ]
 
     /// The settings as flags of a command.

@@ -36,6 +36,8 @@ extension Metrics {
         case ok = "200"
         /// 204 No Content.
         case noContent = "204"
+        /// 206 Partial Content.
+        case partialContent = "206"
         /// 304 Not Modified.
         case notModified = "304"
         /// 400 Bad Request.
@@ -50,10 +52,16 @@ extension Metrics {
         case methodNotAllowed = "405"
         /// 409 Conflict.
         case conflict = "409"
+        /// 411 Length Required.
+        case lengthRequired = "411"
         /// 412 Precondition Failed.
         case preconditionFailed = "412"
         /// 413 Content Too Large.
         case tooLarge = "413"
+        /// 416 Range Not Satisfiable.
+        case rangeNotSatisfiable = "416"
+        /// 507 Insufficient Storage.
+        case insufficientStorage = "507"
         /// 500 Internal Server Error, and any status not listed.
         case serverError = "500"
         /// 503 Service Unavailable.
@@ -277,6 +285,14 @@ extension Metrics {
         case pairings
         /// A user has too many tokens: the oldest ended.
         case userTokens = "user_tokens"
+        /// Too many requests about blobs are in progress.
+        case blobTransfers = "blob_transfers"
+        /// Too many requests about blobs of one user, or parts of one upload, are in progress.
+        case userBlobTransfers = "user_blob_transfers"
+        /// A user would have too many bytes in blobs, or has too many open uploads.
+        case blobUserBytes = "blob_user_bytes"
+        /// The users of an app would have too many bytes in blobs.
+        case blobAppBytes = "blob_app_bytes"
     }
 }
 

@@ -128,6 +128,32 @@ public final class Metrics: Sendable {
     public let scansRestarted = Counter(
         "thicket_walks_restarted_total", "Index scans that began again because the log was cut under them.")
 
+    // MARK: Blobs
+
+    /// Requests about blobs in progress.
+    public let blobTransfers = Gauge("thicket_blob_transfers", "Requests about blobs in progress.")
+    /// Pieces of work that wait for a blob worker.
+    public let blobsQueued = Gauge("thicket_blob_work_queued", "Pieces of work that wait for a blob worker.")
+    /// Parts of uploads received.
+    public let blobParts = Counter("thicket_blob_parts_total", "Parts of uploads received and on disk.")
+    /// Bytes of parts received.
+    public let blobBytesReceived = Counter(
+        "thicket_blob_received_bytes_total", "Bytes of parts received, those of refused parts included.")
+    /// Bytes of blobs handed to the network loop.
+    public let blobBytesSent = Counter("thicket_blob_sent_bytes_total", "Bytes of blobs sent to clients.")
+    /// Requests about blobs that were refused, by reason.
+    public let blobsRefused = CounterFamily<BlobRefusal>(
+        "thicket_blob_refused_total", by: "reason", "Requests about blobs that were refused, by reason.")
+    /// Blobs kept.
+    public let blobs = Gauge("thicket_blobs", "Blobs kept, at the newest sweep.")
+    /// Bytes of blobs kept.
+    public let blobBytes = Gauge("thicket_blob_bytes", "Bytes of the blobs kept, at the newest sweep.")
+    /// Open uploads.
+    public let blobUploads = Gauge("thicket_blob_uploads", "Open uploads, at the newest sweep.")
+    /// Files and uploads that sweeps have removed.
+    public let blobsCollected = CounterFamily<BlobRemains>(
+        "thicket_blob_collected_total", by: "kind", "What sweeps of blobs have removed, by kind.")
+
     // MARK: Store
 
     /// Commit groups committed.

@@ -63,6 +63,7 @@ extension Hub {
         case .user: answer(channel.session, RESTAnswer.user(admission.user, name: admission.name))
         case .buckets: read(.buckets(exchange.call.app, admission.user), for: channel)
         case .all(let query): beginAll(exchange, query, on: channel)
+        case .blob(let call): begin(call, on: channel, admission)
         case .object, .index, .write, .submit, .changes, .unread, .batch, .children: return false
         }
         return true
@@ -88,7 +89,7 @@ extension Hub {
         case .unread(let body): read(body, for: channel)
         case .batch(let request): submit(request, of: feed, on: channel, now: now)
         case .children(let query): children(query, of: feed, for: channel)
-        case .buckets, .user, .all: break
+        case .buckets, .user, .all, .blob: break
         }
     }
 

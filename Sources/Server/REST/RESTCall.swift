@@ -25,6 +25,8 @@ public struct RESTCall: Sendable {
         case batch(TreeBatchRequest)
         /// Children of nodes of a tree.
         case children(ChildrenQuery)
+        /// Something about a blob or an upload; done by the blob workers.
+        case blob(BlobCall)
         /// A `write`, a `submit` or a `batch` whose body is so large that a reader's thread must parse it.
         case unread(RESTBody)
     }
@@ -141,7 +143,7 @@ extension RESTCall {
         case .unread(let body):
             if case .batch = body.content { return true }
             return false
-        case .object, .index, .write, .submit, .changes, .all, .buckets, .user, .children: return false
+        case .object, .index, .write, .submit, .changes, .all, .buckets, .user, .children, .blob: return false
         }
     }
 

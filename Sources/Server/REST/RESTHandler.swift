@@ -20,7 +20,7 @@ struct RESTHandler: Sendable {
     static func owns(_ path: Substring) -> Bool {
         guard path.utf8.starts(with: "/1/".utf8) else { return false }
         let parts = parts(of: path)
-        if parts.count == 2 { return named(parts[1], "buckets") || named(parts[1], "user") }
+        if parts.count == 2 { return named(parts[1], "buckets") || named(parts[1], "user") || named(parts[1], "blob") }
         return parts.count > 2
     }
 
@@ -45,7 +45,7 @@ struct RESTHandler: Sendable {
     // MARK: Paths
 
     /// The response to a request that is rejected.
-    private struct Refusal: Error {
+    struct Refusal: Error {
         let response: HTTPResponse
         init(_ response: HTTPResponse) { self.response = response }
     }
@@ -82,13 +82,13 @@ struct RESTHandler: Sendable {
     }
 
     /// The parts after `/1/`; a trailing slash is ignored.
-    private static func parts(of path: Substring) -> [Substring] {
+    static func parts(of path: Substring) -> [Substring] {
         var parts: [Substring] = path.dropFirst(3).split(separator: "/", omittingEmptySubsequences: false)
         if parts.last?.isEmpty == true { parts.removeLast() }
         return parts
     }
 
-    private static func named(_ part: Substring, _ word: StaticString) -> Bool {
+    static func named(_ part: Substring, _ word: StaticString) -> Bool {
         word.withUTF8Buffer { part.utf8.elementsEqual($0) }
     }
 
@@ -154,7 +154,7 @@ struct RESTHandler: Sendable {
     private static let clientID = "http"
 
     /// The only place that reads a request's credentials.
-    private static func token(_ fields: HTTPFields) throws(Refusal) -> String {
+    static func token(_ fields: HTTPFields) throws(Refusal) -> String {
         guard fields.count(of: "x-simperium-token") == 1, let token = fields["x-simperium-token"],
             Hub.acceptable(token) != nil
         else { throw Refusal(RESTAnswer.unauthorized()) }

@@ -7,6 +7,7 @@ extension ServerLoop {
     /// - Parameter request: a request whose path is the data API's.
     func answerData(_ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition {
         hub.metrics.httpRequests.add(1, .rest)
+        if BlobHandler.owns(request.path) { return answerBlob(request, on: connection) }
         let handler = RESTHandler(
             cors: pages.cors, documentBytesMax: hub.limits.documentBytesMax, makeChangeID: { RandomBytes.hex(16) })
         switch handler.read(request) {

@@ -43,6 +43,8 @@ public enum HubAction: Sendable {
     indirect case admit(AdmissionRequest)
     /// Send this reply to the asking administrator.
     indirect case report(AskID, RemoteReply)
+    /// Hand a request about blobs to the blob workers; `Hub.respond` receives the answer.
+    indirect case blob(ConnectionID, BlobOrder)
     /// Answer the connection's request. `tenant`: `Tenant.number`, 0 for an unauthenticated connection.
     indirect case respond(ConnectionID, HTTPResponse, tenant: TenantID)
 }

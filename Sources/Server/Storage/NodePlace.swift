@@ -33,10 +33,12 @@ public struct NodeRow: Hashable, Sendable {
     public let changed: Int64
     /// Milliseconds since 1970 from which it is removed; nil: never.
     public let burnTime: Int64?
+    /// The blob that its record refers to; nil: none.
+    public let blob: BlobID?
 
     /// A row.
-    public init(place: NodePlace, gid: GlobalID, changed: Int64, burnTime: Int64?) {
-        (self.place, self.gid, self.changed, self.burnTime) = (place, gid, changed, burnTime)
+    public init(place: NodePlace, gid: GlobalID, changed: Int64, burnTime: Int64?, blob: BlobID?) {
+        (self.place, self.gid, self.changed, self.burnTime, self.blob) = (place, gid, changed, burnTime, blob)
     }
 
     /// The row of a stored record.
@@ -46,7 +48,7 @@ public struct NodeRow: Hashable, Sendable {
         guard let place = NodePlace(of: record) else { return nil }
         self.init(
             place: place, gid: gid, changed: record[RecordKey.changed.rawValue]?.intValue ?? 0,
-            burnTime: record[RecordKey.burnTime.rawValue]?.intValue)
+            burnTime: record[RecordKey.burnTime.rawValue]?.intValue, blob: BlobReference(of: record)?.blob)
     }
 }
 

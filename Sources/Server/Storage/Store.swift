@@ -13,6 +13,8 @@ public protocol Store: AnyObject, Sendable {
     func makeReader() throws(StoreError) -> any StoreReader
     /// Creates the planner of retention and segments, for a background thread; `now` is passed to each `nextBatch`.
     func makeMaintenance(_ settings: RetentionSettings) throws(StoreError) -> any StoreMaintenance
+    /// Opens the ledger of blobs for the calling thread.
+    func makeBlobLedger() throws(StoreError) -> any BlobLedger
     /// Memory held for all readers; may be read on any thread.
     var memory: StoreMemory { get }
 }
@@ -84,6 +86,9 @@ public protocol StoreReader: AnyObject {
     func batchAnswer(_ batch: BatchID, in bucket: BucketRow) throws(StoreError) -> BatchAnswer?
     /// Stored answers of batches before `time` (milliseconds since 1970), the earliest first, at most `limit`.
     func batchAnswers(before time: Int64, limit: Int) throws(StoreError) -> [BatchPlace]
+    /// The length of a complete blob that a record of the bucket may refer to: the bucket's owner has uploaded it, or
+    /// a node of the bucket refers to it. nil for any other blob.
+    func length(of blob: BlobID, for owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64?
     /// Keys of live objects above `key` in byte order, at most `limit`; for EMPTY in bounded batches.
     func liveKeys(
         in bucket: BucketRow, after key: EntityKey?, limit: Int

@@ -71,6 +71,8 @@ public struct WriteBatch: Sendable {
 
     /// Whether the batch has neither changes nor bucket heads.
     public var isEmpty: Bool { changes.isEmpty && buckets.isEmpty }
+    /// The time of its newest change, milliseconds since 1970; 0 without changes.
+    var time: Int64 { changes.last?.timestamp ?? 0 }
     /// Number of changes.
     public var count: Int { changes.count }
 

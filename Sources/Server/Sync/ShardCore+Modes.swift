@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketTreeShape
 import ThicketSealedShape
 
 /// Sealed buckets and trees: their mode, and the decisions on their changes (decisions 0045 and 0093).
@@ -49,7 +50,21 @@ extension ShardCore {
     ) throws(ChangeRejection) -> ChangeEngine.Outcome {
         let engine = TreeEngine(
             documentBytesMax: settings.documentBytesMax, versionBase: identity.versionBase, now: now)
-        return try engine.decide(
+        let outcome = try engine.decide(
             tree, source: change.source, state: entity?.state, in: ShardTree(shard: self, bucket: bucket))
+        try checkBlob(of: outcome, in: bucket)
+        return outcome
+    }
+
+    /// Refuses a record whose blob is not there for it (treesystem 4.8, rule 7). Blobs are removed only while no node
+    /// refers to them; the writer checks once more in its transaction.
+    private func checkBlob(of outcome: ChangeEngine.Outcome, in bucket: ActiveBucket) throws(ChangeRejection) {
+        guard case .success(let decision) = outcome, !decision.isRemoval,
+            let reference = BlobReference(of: decision.state.value)
+        else { return }
+        let length = try reading { () throws(StoreError) in
+            try store.length(of: reference.blob, for: bucket.id, in: bucket.record?.row)
+        }
+        guard length == reference.length else { throw ChangeRejection(TreeRefusal.blobMissing) }
     }
 }

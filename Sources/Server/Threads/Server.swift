@@ -22,6 +22,7 @@ public final class Server {
     private let reload: @Sendable () -> ServerConfig?
     private let directory: (@Sendable () throws -> any PartnerDirectory)?
     private let accounts: AccountAccess?
+    private let blobs: (any BlobStore)?
     private let outbox: @Sendable () -> (any MailOutbox)?
     private let clock: @Sendable () -> Int64
     private let loop: EventLoop
@@ -46,6 +47,7 @@ public final class Server {
     ///   - directory: opens the directory of partners and their users, on its own thread; without it the server has no
     ///     partners.
     ///   - accounts: the same for built-in accounts.
+    ///   - blobs: where the bytes of blobs are kept; without it the server has no blobs.
     ///   - outbox: accepts messages to users, such as codes for a new password; without it none is sent.
     ///   - clock: milliseconds since 1970, used to check tokens and to date changes; nil uses the machine's clock.
     /// - Throws: when the address cannot be bound or the certificate cannot be used.
@@ -53,10 +55,11 @@ public final class Server {
         config: ServerConfig, store: any Store, retention: RetentionSettings = .init(), metrics: Metrics = .init(),
         health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> ServerConfig? = { nil },
         directory: (@Sendable () throws -> any PartnerDirectory)? = nil, accounts: AccountAccess? = nil,
-        outbox: @escaping @Sendable () -> (any MailOutbox)? = { nil }, clock: (@Sendable () -> Int64)? = nil
+        blobs: (any BlobStore)? = nil, outbox: @escaping @Sendable () -> (any MailOutbox)? = { nil }, clock: (@Sendable () -> Int64)? = nil
     ) throws(NetError) {
         self.directory = directory
         self.accounts = accounts
+        self.blobs = blobs
         self.outbox = outbox
         self.clock = clock ?? { SystemClock.unixMilliseconds() }
         self.config = config
@@ -102,10 +105,12 @@ public final class Server {
         let maintenance = MaintenanceWorker(store: store, settings: retention, shard: shard, metrics: metrics, log: log)
         let checker = ServerChecker(
             store: store, seconds: Double(config.checkInterval.components.seconds), metrics: metrics, log: log)
+        let blobs = makeBlobs()
         let hub = Hub(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
         loop.delegate = ServerLoop(
             loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, maintenance: maintenance,
             access: access, accounts: accounts,
+            blobs: blobs.map { BlobDesk(loop: loop, workers: $0.workers, hub: hub) },
             router: HTTPRouter(
                 hasPartners: access != nil, hasAccounts: accounts != nil, showsMetrics: config.metrics,
                 showsPage: config.page),
@@ -122,6 +127,8 @@ public final class Server {
         health.stop()
         access?.finish()
         accounts?.finish()
+        blobs?.workers.finish()
+        blobs?.sweeper.finish()
         checker.finish()
         maintenance.finish()
         readers.finish()
@@ -159,6 +166,17 @@ public final class Server {
             rules: AccountService.Rules(config), secrets: accounts.secrets, addresses: addresses, metrics: metrics,
             log: log, now: clock, open: accounts.directory, outbox: outbox
         ) { answers.post($0) }
+    }
+
+    private func makeBlobs() -> (workers: ServerBlobs, sweeper: BlobSweeper)? {
+        guard let blobs else { return nil }
+        let reports: Mailbox<ServerBlobs.Report> = loop.mailbox { [unowned loop] reports in
+            Self.delegate(of: loop)?.answered(reports)
+        }
+        let workers = ServerBlobs(store: store, blobs: blobs, metrics: metrics, log: log, now: clock) {
+            reports.post($0)
+        }
+        return (workers, BlobSweeper(store: store, blobs: blobs, metrics: metrics, log: log, now: clock))
     }
 
     private static func delegate(of loop: EventLoop) -> ServerLoop? { loop.delegate as? ServerLoop }

@@ -14,7 +14,7 @@ final class ServerLoop: LoopDelegate {
     /// Milliseconds between two checks whether a slow reader can take the next part.
     private static let partMilliseconds = 5
 
-    private unowned let loop: EventLoop
+    unowned let loop: EventLoop
     let hub: Hub
     private let shard: ServerShard
     /// What the shard has committed.
@@ -25,6 +25,8 @@ final class ServerLoop: LoopDelegate {
     let access: ServerAccess?
     /// nil without built-in accounts.
     let accounts: ServerAccounts?
+    /// nil without a blob store.
+    let blobs: BlobDesk?
     private var router: HTTPRouter
     var pages: ServerPages
     private let log: Log
@@ -38,6 +40,7 @@ final class ServerLoop: LoopDelegate {
     private var penaltyBox = PenaltyBox()
     private var watch = BusyPollWindow(cores: EventLoop.cores)
 
+    private var blobOrders = [(ConnectionID, BlobOrder)]()
     private var requests = [(tenant: TenantID, work: ServerShard.Work)]()
     private var reads = [(tenant: TenantID, work: ReadRequest)]()
     /// Reads that were not handed to the readers yet.
@@ -67,8 +70,8 @@ final class ServerLoop: LoopDelegate {
 
     init(
         loop: EventLoop, hub: Hub, shard: ServerShard, commits: Mailbox<ServerShard.Report>, readers: ServerReaders,
-        maintenance: MaintenanceWorker, access: ServerAccess?, accounts: ServerAccounts?, router: HTTPRouter,
-        pages: ServerPages,
+        maintenance: MaintenanceWorker, access: ServerAccess?, accounts: ServerAccounts?, blobs: BlobDesk?,
+        router: HTTPRouter, pages: ServerPages,
         log: Log,
         drainTimeout: Duration,
         clock: @escaping @Sendable () -> Int64, sockJS: SockJSSettings, tls: TLSFiles?,
@@ -82,6 +85,7 @@ final class ServerLoop: LoopDelegate {
         self.maintenance = maintenance
         self.access = access
         self.accounts = accounts
+        self.blobs = blobs
         self.router = router
         self.pages = pages
         self.log = log
@@ -140,6 +144,7 @@ final class ServerLoop: LoopDelegate {
             log.debug("session.closed", ["session": .text(connection.description), "reason": .text("\(end)")])
         }
         guard !sockjs.closed(connection) else { return }
+        blobs?.closed(connection)
         hub.closed(connection)
         perform()
     }
@@ -238,6 +243,13 @@ final class ServerLoop: LoopDelegate {
 
     func perform() {
         hub.drainActions(perform)
+        // The hub may be called again only after its actions.
+        while !blobOrders.isEmpty {
+            let orders = blobOrders
+            blobOrders = []
+            for (connection, order) in orders { blobs?.begin(connection, order) }
+            hub.drainActions(perform)
+        }
         if requests.count >= Self.requestsAtOnce { handOver() }
     }
 
@@ -259,6 +271,7 @@ final class ServerLoop: LoopDelegate {
             freshReads += 1
         case .admit(let request): access?.admit(request, from: address(of: request.origin.connection))
         case .report(let id, let reply): report(id, reply)
+        case .blob(let connection, let order): blobOrders.append((connection, order))
         case .respond(let connection, let response, let tenant): loop.respond(connection, response, tenant: tenant)
         }
     }
@@ -410,7 +423,7 @@ final class ServerLoop: LoopDelegate {
     }
 
     private func continueStop(_ deadline: Int64) {
-        let isDone = hub.changeCount == 0 && hub.readCount == 0
+        let isDone = hub.changeCount == 0 && hub.readCount == 0 && blobs?.isIdle != false
         guard isDone || loop.now >= deadline else { return }
         drain = .stopping
         sockjs.stop()

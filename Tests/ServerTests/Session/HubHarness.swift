@@ -191,6 +191,7 @@ final class HubHarness {
         case .read(let request), .readWhenDrained(let request): reads.append(request)
         case .report(_, let reply): reported.append(reply)
         case .admit(let request): admissions.append(request)
+        case .blob: break
         case .respond(let id, let response, _): responses[id, default: []].append(response)
         }
     }

@@ -70,6 +70,7 @@ enum ServeCommand {
                 accounts: AccountAccess(secrets: key.accountSecrets) { [path = folder.databasePath] in
                     try AccountStore(path: path, settings: .init(config.limits))
                 },
+                blobs: FolderBlobStore(folder: folder.path),
                 outbox: { [spool = folder.place(of: config.mailFolder), from = config.mailFrom] in
                     MailSpool(folder: spool, from: from, onAdded: mailed)
                 })

@@ -10,6 +10,8 @@ public enum FileCall: Sendable, Hashable {
     case move
     /// Deleting a file.
     case remove
+    /// Writing bytes of a blob.
+    case write
 }
 
 /// Moves and syncs of whole files.
@@ -88,12 +90,12 @@ struct Files: Sendable {
     /// Deletes a file, ignoring errors; for files that cause no harm if they remain.
     func discard(_ path: String) { try? remove(path) }
 
-    private func ask(_ call: FileCall, _ path: String, _ what: String) throws(StoreError) {
+    func ask(_ call: FileCall, _ path: String, _ what: String) throws(StoreError) {
         errno = fault(call, path)
         guard errno == 0 else { throw Self.failure(what) }
     }
 
-    private static func failure(_ what: String) -> StoreError {
+    static func failure(_ what: String) -> StoreError {
         let number = errno
         let kind: StoreError.Kind =
             switch number {

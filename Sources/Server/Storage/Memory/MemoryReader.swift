@@ -115,6 +115,13 @@ class MemoryReader: StoreReader {
         }
     }
 
+    final func length(of blob: BlobID, for owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64? {
+        let state = try state()
+        guard let known = state.blobs.blobs[blob] else { return nil }
+        if known.app == owner.app, known.user == owner.user { return known.length }
+        return bucket.flatMap { state.nodes[$0] }?.refers(to: blob) == true ? known.length : nil
+    }
+
     final func removedHeads(
         in bucket: BucketRow, after key: EntityKey?, limit: Int
     ) throws(StoreError) -> [EntityRecord] {

@@ -21,6 +21,7 @@ struct MemoryState: Sendable {
     var nodes = [BucketRow: NodeTable]()
     /// The answers of batches.
     var answers = [BucketRow: [BatchID: BatchAnswer]]()
+    var blobs = MemoryBlobs()
     var changes = [GlobalID: ChangeRecord]()
     var keptBodies = [KeptPlace: [UInt8]]()
     /// From the hash to the time of the change, in milliseconds since 1970.
@@ -36,7 +37,7 @@ struct MemoryState: Sendable {
     /// Writes all or nothing: every check that can refuse the batch runs first.
     mutating func write(_ batch: WriteBatch) throws(StoreError) {
         try check(batch)
-        nodes = try nodes(after: batch)
+        if !batch.nodes.isEmpty { (nodes, blobs) = try nodes(after: batch) }
         for answer in batch.answers { write(answer) }
         for change in batch.changes { changes[change.gid] = change }
         for write in batch.entities {
@@ -59,17 +60,23 @@ struct MemoryState: Sendable {
     }
 
     /// Old places go first, because nodes of one group may exchange them.
-    private func nodes(after batch: WriteBatch) throws(StoreError) -> [BucketRow: NodeTable] {
-        if batch.nodes.isEmpty { return nodes }
-        var nodes = nodes
-        for write in batch.nodes { nodes[write.bucket]?.remove(write.node) }
+    private func nodes(after batch: WriteBatch) throws(StoreError) -> ([BucketRow: NodeTable], MemoryBlobs) {
+        var (nodes, blobs) = (nodes, blobs)
+        var left = Set<BlobID>()
+        for write in batch.nodes {
+            if let blob = nodes[write.bucket]?.rows[write.node]?.blob { left.insert(blob) }
+            nodes[write.bucket]?.remove(write.node)
+        }
         for write in batch.nodes {
             guard let row = write.row else { continue }
             guard nodes[write.bucket, default: NodeTable()].insert(write.node, row) else {
                 throw StoreError(.constraint, "two nodes at one place in bucket row \(write.bucket)")
             }
         }
-        return nodes
+        guard blobs.refer(batch.nodes, left: left, tables: nodes, at: batch.time) else {
+            throw StoreError(.stale, "a blob was removed")
+        }
+        return (nodes, blobs)
     }
 
     private func check(_ batch: WriteBatch) throws(StoreError) {
@@ -124,6 +131,7 @@ struct MemoryState: Sendable {
             answers[bucket.row] = nil
             (rows[bucket.id], buckets[bucket.row]) = (nil, nil)
         }
+        blobs.erase(erasure.app, erasure.user, tables: nodes)
     }
 }
 

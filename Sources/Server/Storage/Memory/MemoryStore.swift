@@ -34,6 +34,10 @@ public final class MemoryStore: Store {
     public func makeReader() throws(StoreError) -> any StoreReader {
         MemoryReader(self, generation: try generationIfUp())
     }
+    /// Fails with `closed` while the store is down.
+    public func makeBlobLedger() throws(StoreError) -> any BlobLedger {
+        MemoryBlobLedger(self, generation: try generationIfUp())
+    }
     /// Plans retention only; this store has no segments. Fails with `closed` while the store is down.
     public func makeMaintenance(_ settings: RetentionSettings) throws(StoreError) -> any StoreMaintenance {
         RetentionPlanner(reader: MemoryReader(self, generation: try generationIfUp()), settings: settings)

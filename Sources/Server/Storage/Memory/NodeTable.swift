@@ -29,6 +29,9 @@ struct NodeTable: Sendable {
         return ChildStats(count: children.count, newest: children.max { $0.gid < $1.gid }?.changed)
     }
 
+    /// Whether a node's record refers to the blob.
+    func refers(to blob: BlobID) -> Bool { rows.values.contains { $0.blob == blob } }
+
     mutating func remove(_ node: NodeID) {
         if let row = rows.removeValue(forKey: node) { taken[row.place] = nil }
     }

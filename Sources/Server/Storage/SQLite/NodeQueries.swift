@@ -11,6 +11,7 @@ struct NodeQueries {
     let burning: Statement
     let answer: Statement
     let oldAnswers: Statement
+    let blob: Statement
 
     /// The texts of the reads whose cost must not grow with the tree; a test holds their plans.
     enum Text {
@@ -34,7 +35,7 @@ struct NodeQueries {
     }
 
     init(_ database: Database) throws(SQLiteError) {
-        row = try database.prepare("SELECT parent, tag, gid, t, x FROM node WHERE b = ?1 AND id = ?2")
+        row = try database.prepare("SELECT parent, tag, gid, t, x, blob FROM node WHERE b = ?1 AND id = ?2")
         atPlace = try database.prepare("SELECT id FROM node WHERE b = ?1 AND parent = ?2 AND tag = ?3")
         children = try database.prepare("SELECT id FROM node WHERE b = ?1 AND parent = ?2 ORDER BY tag LIMIT ?3")
         newest = try database.prepare(Text.newest)
@@ -43,5 +44,10 @@ struct NodeQueries {
         burning = try database.prepare(Text.burning)
         answer = try database.prepare("SELECT digest, answer, gid, ts FROM batch WHERE b = ?1 AND id = ?2")
         oldAnswers = try database.prepare(Text.oldAnswers)
+        blob = try database.prepare(
+            """
+            SELECT length FROM blob WHERE id = ?1 AND (app = ?2 AND user = ?3
+            OR EXISTS (SELECT 1 FROM node WHERE b = ?4 AND blob = ?1))
+            """)
     }
 }

@@ -2,20 +2,24 @@ import ThicketProtocol
 import ThicketSQLite
 import ThicketTreeShape
 
-/// The tables `node` and `batch`: where the nodes of trees are, and answers of batches. Written with the changes that
-/// they follow from, so they are never behind the log.
+/// The tables `node` and `batch`: where the nodes of trees are, which blobs they refer to, and answers of batches.
+/// Written with the changes that they follow from, so they are never behind the log.
 struct NodeRows {
+    private let database: Database
     private let insertion: Statement
     private let deletion: Statement
     private let counting: Statement
     private let answering: Statement
     private let trimming: Statement
     private let forgetting: Statement
+    private let adoption: Statement
 
     init(_ database: Database) throws(SQLiteError) {
+        self.database = database
         insertion = try database.prepare(
-            "INSERT INTO node (b, id, parent, tag, gid, t, x, kids) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")
-        deletion = try database.prepare("DELETE FROM node WHERE b = ?1 AND id = ?2 RETURNING parent, kids")
+            "INSERT INTO node (b, id, parent, tag, gid, t, x, blob, kids) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")
+        deletion = try database.prepare("DELETE FROM node WHERE b = ?1 AND id = ?2 RETURNING parent, kids, blob")
+        adoption = try database.prepare("UPDATE blob SET orphaned = NULL WHERE id = ?1")
         counting = try database.prepare("UPDATE node SET kids = kids + ?3 WHERE b = ?1 AND id = ?2")
         answering = try database.prepare(
             "INSERT OR REPLACE INTO batch (b, id, digest, answer, gid, ts) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
@@ -32,29 +36,57 @@ struct NodeRows {
         let id: [UInt8]
     }
 
+    /// What follows from the rows of a group.
+    private struct Effects {
+        /// Change of the number of children.
+        var kids = [Parent: Int64]()
+        /// Blobs that removed rows referred to, and no new row.
+        var left = Set<[UInt8]>()
+    }
+
     /// Inside the open transaction. Old rows go first, because nodes of one group may exchange their places.
-    func write(_ nodes: [WriteBatch.NodeWrite]) throws(SQLiteError) {
+    ///
+    /// - Parameter time: when blobs without a reference became orphans, milliseconds since 1970.
+    /// - Returns: false when a node refers to a blob that does not exist; the transaction must be rolled back.
+    func write(_ nodes: [WriteBatch.NodeWrite], at time: Int64) throws(SQLiteError) -> Bool {
+        var effects = Effects()
         var kids = [Int64]()
-        // Change of the number of children.
-        var changed = [Parent: Int64]()
-        for write in nodes {
-            let old = try deletion.bind(1, write.bucket).bind(2, write.node.octets).first {
-                ($0.bytes(0), $0.integer(1))
-            }
-            kids.append(old?.1 ?? 0)
-            if let old { changed[Parent(bucket: write.bucket, id: old.0), default: 0] -= 1 }
-        }
+        for write in nodes { kids.append(try remove(write, &effects)) }
         for (write, kids) in zip(nodes, kids) {
             guard let row = write.row else { continue }
-            let parent = row.place.parent.stored
-            try insertion.bind(1, write.bucket).bind(2, write.node.octets).bind(3, parent)
-                .bind(4, row.place.tag.stored).bind(5, row.gid).bind(6, row.changed).bind(7, row.burnTime)
-                .bind(8, kids).run()
-            changed[Parent(bucket: write.bucket, id: parent), default: 0] += 1
+            guard try insert(write, row, kids: kids, &effects) else { return false }
         }
-        for (parent, change) in changed where change != 0 && parent.id.count == NodeID.bytesCount {
+        for (parent, change) in effects.kids where change != 0 && parent.id.count == NodeID.bytesCount {
             try counting.bind(1, parent.bucket).bind(2, parent.id).bind(3, change).run()
         }
+        if !effects.left.isEmpty { try BlobRows.orphan(effects.left, since: time, database) }
+        return true
+    }
+
+    /// - Returns: the number of children of the removed row.
+    private func remove(_ write: WriteBatch.NodeWrite, _ effects: inout Effects) throws(SQLiteError) -> Int64 {
+        let old = try deletion.bind(1, write.bucket).bind(2, write.node.octets).first {
+            (parent: $0.bytes(0), kids: $0.integer(1), blob: $0.optionalBytes(2))
+        }
+        guard let old else { return 0 }
+        effects.kids[Parent(bucket: write.bucket, id: old.parent), default: 0] -= 1
+        if let blob = old.blob { effects.left.insert(blob) }
+        return old.kids
+    }
+
+    /// - Returns: false when the blob of the row does not exist.
+    private func insert(
+        _ write: WriteBatch.NodeWrite, _ row: NodeRow, kids: Int64, _ effects: inout Effects
+    ) throws(SQLiteError) -> Bool {
+        let parent = row.place.parent.stored
+        try insertion.bind(1, write.bucket).bind(2, write.node.octets).bind(3, parent)
+            .bind(4, row.place.tag.stored).bind(5, row.gid).bind(6, row.changed).bind(7, row.burnTime)
+            .bind(8, row.blob?.octets).bind(9, kids).run()
+        effects.kids[Parent(bucket: write.bucket, id: parent), default: 0] += 1
+        guard let blob = row.blob?.octets else { return true }
+        try adoption.bind(1, blob).run()
+        effects.left.remove(blob)
+        return database.changedRows == 1
     }
 
     /// Inside the open transaction; drops the oldest answers of the tree above their bound.
@@ -77,10 +109,10 @@ extension SQLiteReader {
 
     /// The row of a node; nil when the node does not exist.
     final func nodeRow(of node: NodeID, in bucket: BucketRow) throws(StoreError) -> NodeRow? {
-        typealias Raw = (parent: [UInt8], tag: [UInt8], gid: GlobalID, changed: Int64, burnTime: Int64?)
+        typealias Raw = (parent: [UInt8], tag: [UInt8], gid: GlobalID, changed: Int64, burnTime: Int64?, blob: [UInt8]?)
         let found: Raw? = try storing("reading a node's place") { () throws(SQLiteError) in
             try queries.nodes.row.bind(1, bucket).bind(2, node.octets).first {
-                ($0.bytes(0), $0.bytes(1), $0.integer(2), $0.integer(3), $0.optionalInteger(4))
+                ($0.bytes(0), $0.bytes(1), $0.integer(2), $0.integer(3), $0.optionalInteger(4), $0.optionalBytes(5))
             }
         }
         guard let found else { return nil }
@@ -89,7 +121,14 @@ extension SQLiteReader {
         }
         return NodeRow(
             place: NodePlace(parent: parent, tag: tag), gid: found.gid, changed: found.changed,
-            burnTime: found.burnTime)
+            burnTime: found.burnTime, blob: found.blob.flatMap(BlobID.init(octets:)))
+    }
+
+    final func length(of blob: BlobID, for owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64? {
+        try storing("looking for a blob") { () throws(SQLiteError) in
+            try queries.nodes.blob.bind(1, blob.octets).bind(2, owner.app.text).bind(3, owner.user.text)
+                .bind(4, bucket).first { $0.integer(0) }
+        }
     }
 
     final func node(at place: NodePlace, in bucket: BucketRow) throws(StoreError) -> NodeID? {

@@ -24,6 +24,7 @@ extension SQLiteWriter {
                 "SELECT id FROM bucket WHERE app = ?1 AND owner = ?2 ORDER BY id LIMIT 1"
             ).bind(1, erasure.app.text).bind(2, erasure.user.text).first { $0.integer(0) }
             guard let bucket else {
+                guard try eraseBlobs(of: erasure.app.text, erasure.user.text, &budget) else { return }
                 // The other tables of an account were cleared when it was closed. Users of partners have no account, so
                 // their rows are deleted now.
                 for table: (name: String, user: String) in [
@@ -52,6 +53,7 @@ extension SQLiteWriter {
         try eraseKeys(
             of: bucket, "DELETE FROM old_ccid WHERE b = ?1 AND h IN (SELECT h FROM old_ccid WHERE b = ?1 LIMIT ?2)",
             &budget)
+        try orphanBlobs(of: bucket, &budget)
         try eraseKeys(
             of: bucket, "DELETE FROM node WHERE b = ?1 AND id IN (SELECT id FROM node WHERE b = ?1 LIMIT ?2)", &budget)
         try eraseKeys(
@@ -62,6 +64,49 @@ extension SQLiteWriter {
         try Meta.set(Meta.erasedRow, max(bucket, try Meta.integer(Meta.erasedRow, database) ?? 0), database)
         try database.statement("DELETE FROM bucket WHERE id = ?1").bind(1, bucket).run()
         budget.spend()
+    }
+
+    /// Releases the blobs of the bucket's nodes, before the nodes are deleted; those without another reference are
+    /// removed by the next sweep.
+    private func orphanBlobs(of bucket: BucketRow, _ budget: inout Budget) throws(SQLiteError) {
+        guard !budget.isSpent else { return }
+        var nodes = [(id: [UInt8], blob: [UInt8])]()
+        try database.statement("SELECT id, blob FROM node WHERE b = ?1 AND blob IS NOT NULL LIMIT ?2")
+            .bind(1, bucket).bind(2, Int64(budget.rows))
+            .forEach { (row) throws(SQLiteError) in nodes.append((row.bytes(0), row.bytes(1))) }
+        let release = try database.statement("UPDATE node SET blob = NULL WHERE b = ?1 AND id = ?2")
+        for node in nodes {
+            try release.bind(1, bucket).bind(2, node.id).run()
+            budget.spend()
+        }
+        try BlobRows.orphan(Set(nodes.map(\.blob)), since: 0, database)
+    }
+
+    /// Removes the user's blobs that no other tree refers to, and its uploads.
+    /// - Returns: whether none is left.
+    private func eraseBlobs(of app: String, _ user: String, _ budget: inout Budget) throws(SQLiteError) -> Bool {
+        var blobs = [(id: [UInt8], length: Int64)]()
+        try database.statement(
+            """
+            SELECT id, length FROM blob WHERE app = ?1 AND user = ?2
+            AND NOT EXISTS (SELECT 1 FROM node WHERE node.blob = blob.id) LIMIT ?3
+            """
+        ).bind(1, app).bind(2, user).bind(3, Int64(budget.rows))
+            .forEach { (row) throws(SQLiteError) in blobs.append((row.bytes(0), row.integer(1))) }
+        for blob in blobs {
+            try BlobRows.remove(blob.id, database)
+            try BlobRows.add(BlobUse(count: -1, bytes: -blob.length), to: app, user, database)
+            budget.spend()
+        }
+        guard !budget.isSpent else { return false }
+        let open = try database.statement("SELECT open, uploads FROM blob_use WHERE app = ?1 AND user = ?2")
+            .bind(1, app).bind(2, user).first { BlobUse(openBytes: -$0.integer(0), openCount: -Int($0.integer(1))) }
+        if let open { try BlobRows.add(open, to: app, user, database) }
+        // What their uploads have left in the blob store is found by the sweep.
+        try database.statement("DELETE FROM upload WHERE app = ?1 AND user = ?2").bind(1, app).bind(2, user).run()
+        try database.statement("DELETE FROM blob_use WHERE app = ?1 AND user = ?2 AND blobs = 0").bind(1, app)
+            .bind(2, user).run()
+        return true
     }
 
     /// The tables with blocks of ccids: in log order and in hash order.

@@ -91,7 +91,11 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         try writing("committing a group") { () throws(SQLiteError) in
             for change in batch.changes { try insert(change) }
             try headWriter.write(slice, database)
-            if !batch.nodes.isEmpty { try nodeRows.write(batch.nodes) }
+            if !batch.nodes.isEmpty, try !nodeRows.write(batch.nodes, at: batch.time) {
+                // The changes are decided again, and refused.
+                isStale = true
+                throw SQLiteError.refused("a blob was removed")
+            }
             for answer in batch.answers { try nodeRows.write(answer) }
             for (bucket, news) in zip(batch.buckets, batch.news) {
                 try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news)

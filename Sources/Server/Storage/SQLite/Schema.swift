@@ -34,9 +34,16 @@ enum Schema {
         //   (`Segment`).
         // - node (the nodes of trees that are not removed): `id` 16 bytes; `parent` the 16 bytes of a node or the name
         //   of a trunk; `tag` 20 bytes; `gid` its newest change; `t` the stamp of that change; `x` its burn time, NULL
-        //   for none; `kids` number of nodes directly below.
+        //   for none; `kids` number of nodes directly below; `blob` the blob that the record refers to.
         // - batch (answers of batches of trees): `id` 16 bytes; `digest` SHA-256 of the batch as sent; `gid` its last
         //   change; `ts` time.
+        // - blob (complete blobs): `id` 16 bytes; `app`, `user` the owner; `length` bytes; `completed` time; `orphaned`
+        //   time since which no node refers to it, NULL while one does.
+        // - upload (open ones, and complete ones for a while): `id` also of the blob; `part` bytes of each part but the
+        //   last; `begun`, `completed` times; `proof` the hash by which it was completed.
+        // - blob_use (sums of `blob` and of open uploads): `user` '' for all users of the app; `blobs` number
+        //   and `bytes` of blobs, `uploads` number and `open` bytes of open uploads.
+        // - blob_gone: blobs that were removed and whose bytes may still be in the blob store.
         // - idrun (archived ccids in log order): `high` newest gid; `entries` `ChangeIDBlock`.
         // - idset (archived ccids in hash order): `low` first hash of the block (`UInt64.column`); `entries`
         //   `ChangeIDBlock`.
@@ -205,6 +212,22 @@ enum Schema {
             gid INTEGER NOT NULL, ts INTEGER NOT NULL, PRIMARY KEY (b, id)) WITHOUT ROWID;
         CREATE INDEX batch_order ON batch (b, gid);
         CREATE INDEX batch_age ON batch (ts);
+        """,
+        // Blobs.
+        """
+        ALTER TABLE node ADD COLUMN blob BLOB;
+        CREATE INDEX node_blob ON node (blob) WHERE blob IS NOT NULL;
+        CREATE TABLE blob (id BLOB PRIMARY KEY, app TEXT NOT NULL, user TEXT NOT NULL, length INTEGER NOT NULL,
+            completed INTEGER NOT NULL, orphaned INTEGER) WITHOUT ROWID;
+        CREATE INDEX blob_user ON blob (app, user);
+        CREATE INDEX blob_orphaned ON blob (orphaned) WHERE orphaned IS NOT NULL;
+        CREATE TABLE upload (id BLOB PRIMARY KEY, app TEXT NOT NULL, user TEXT NOT NULL, length INTEGER NOT NULL,
+            part INTEGER NOT NULL, begun INTEGER NOT NULL, proof BLOB, completed INTEGER) WITHOUT ROWID;
+        CREATE INDEX upload_user ON upload (app, user);
+        CREATE INDEX upload_time ON upload (ifnull(completed, begun));
+        CREATE TABLE blob_use (app TEXT NOT NULL, user TEXT NOT NULL, blobs INTEGER NOT NULL, bytes INTEGER NOT NULL,
+            uploads INTEGER NOT NULL, open INTEGER NOT NULL, PRIMARY KEY (app, user)) WITHOUT ROWID;
+        CREATE TABLE blob_gone (id BLOB PRIMARY KEY) WITHOUT ROWID;
         """,
     ]
 
