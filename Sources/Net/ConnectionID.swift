@@ -90,8 +90,8 @@ public protocol LoopDelegate: AnyObject {
     /// A WebSocket ended: called exactly once for each `opened`, as the last call for it. Also called when a connection
     /// ends during a `.waits` request (`HTTPDisposition.waits`) or an unfinished answer (`.stream`).
     func closed(_ connection: ConnectionID, _ end: ConnectionEnd)
-    /// Most bytes of the request's body if the delegate wants it in pieces; nil: `answer` gets it as a whole. Called for
-    /// each head; the request has no body yet. Chunked and empty bodies always come as a whole.
+    /// Most bytes of the request's body if the delegate wants it in pieces; nil: `answer` gets it as a whole. Called
+    /// for each head; the request has no body yet. Chunked and empty bodies always come as a whole.
     func streamedBodyMax(of head: HTTPRequest) -> Int?
     /// A request has begun whose body comes in pieces. It is read after `EventLoop.acceptBody`, and answered by
     /// `EventLoop.respond`. If the connection ends before the last piece, `closed` is called.

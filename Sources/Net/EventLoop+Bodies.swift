@@ -100,7 +100,8 @@ extension EventLoop {
         for id in batch where lookup(id) != nil { delegate?.wantsBody(id) }
     }
 
-    /// Continues an answer whose earlier bytes have left: from the file, with a question to the delegate, or to its end.
+    /// Continues an answer whose earlier bytes have left: from the file, with a question to the delegate, or to its
+    /// end.
     /// - Parameter most: bytes that may still be written in this turn.
     func continueDownload(_ connection: Connection, _ exchange: HTTPExchange, most: Int) {
         guard let download = exchange.download, !download.isAsking else { return }

@@ -31,8 +31,8 @@ public enum BodyPiece: Sendable {
     }
 }
 
-/// An answer of known length whose body the delegate supplies piece by piece: each piece when the previous one has left,
-/// so that the loop holds at most one.
+/// An answer of known length whose body the delegate supplies piece by piece: each piece when the previous one has
+/// left, so that the loop holds at most one.
 final class HTTPDownload {
     /// Bytes that the delegate has not supplied yet.
     var missing: Int

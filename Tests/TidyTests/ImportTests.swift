@@ -36,6 +36,10 @@ struct ImportTests {
                 "Glibc",
             ]
         ),
+        (
+            "Sources/Server/Blobs",
+            ["ThicketNet", "ThicketScheduling", "ThicketTreeShape", "ThicketProtocol", "ThicketCrypto"]
+        ),
         ("Sources/Server/Mail", ["ThicketAuth", "CCurl", "Glibc"]),
         (
             "Sources/Server/Session",

@@ -48,8 +48,8 @@ class MutantReader: StoreReader {
         try inner.entity(key, in: bucket)
     }
 
-    final func length(of blob: BlobID, for owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64? {
-        try inner.length(of: blob, for: owner, in: bucket)
+    final func length(of blob: BlobID, by owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64? {
+        try inner.length(of: blob, by: owner, in: bucket)
     }
 
     final func place(of node: NodeID, in bucket: BucketRow) throws(StoreError) -> NodePlace? {

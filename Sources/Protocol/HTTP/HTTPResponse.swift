@@ -107,7 +107,8 @@ public struct HTTPResponse: Sendable, Equatable {
     private static func reason(_ status: Int) -> String { reasons[status] ?? "Status" }
 
     private static let reasons: [Int: String] = [
-        100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 206: "Partial Content",
+        100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted", 204: "No Content",
+        206: "Partial Content",
         304: "Not Modified", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found",
         405: "Method Not Allowed", 408: "Request Timeout", 409: "Conflict", 411: "Length Required",
         412: "Precondition Failed", 413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable",

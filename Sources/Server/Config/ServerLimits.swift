@@ -141,7 +141,8 @@ public struct ServerLimits: Sendable, Equatable {
 
     // MARK: Blobs
 
-    /// Bytes of one user's blobs in one app, open uploads included, 0 (no blobs)...1 PiB. Above it: 413, reason `quota`.
+    /// Bytes of one user's blobs in one app, open uploads included, 0 (no blobs)...1 PiB. Above it: 413, reason
+    /// `quota`.
     public var blobUserMax: Int = 10 << 30
 
     /// Bytes of the blobs of all users of one app, 0...1 EiB. The effect is that of `blobUserMax`.

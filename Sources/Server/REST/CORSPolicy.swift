@@ -24,7 +24,10 @@ struct CORSPolicy: Sendable, Equatable {
             admitsAll || origins.contains(where: { $0.utf8.elementsEqual(origin.utf8) })
         else { return fields }
         fields.append(.init("access-control-allow-origin", admitsAll ? "*" : origin))
-        fields.append(.init("access-control-expose-headers", "X-Simperium-Version, ETag, Retry-After, Authorization"))
+        fields.append(
+            .init(
+                "access-control-expose-headers", "X-Simperium-Version, ETag, Retry-After, Authorization, Content-Range")
+        )
         return fields
     }
 
@@ -45,7 +48,7 @@ struct CORSPolicy: Sendable, Equatable {
         response.fields.append(
             "access-control-allow-headers",
             "X-Simperium-API-Key, X-Simperium-Token, X-Simperium-User, X-Rezolve-Partner-ApiKey, X-Rezolve-Device-Id, "
-                + "Authorization, Content-Type, If-Match, If-None-Match"
+                + "Authorization, Content-Type, If-Match, If-None-Match, If-Range, Range, X-Part-SHA256"
         )
         response.fields.append("access-control-max-age", String(Self.preflightSeconds))
         return response

@@ -88,7 +88,7 @@ public protocol StoreReader: AnyObject {
     func batchAnswers(before time: Int64, limit: Int) throws(StoreError) -> [BatchPlace]
     /// The length of a complete blob that a record of the bucket may refer to: the bucket's owner has uploaded it, or
     /// a node of the bucket refers to it. nil for any other blob.
-    func length(of blob: BlobID, for owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64?
+    func length(of blob: BlobID, by owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64?
     /// Keys of live objects above `key` in byte order, at most `limit`; for EMPTY in bounded batches.
     func liveKeys(
         in bucket: BucketRow, after key: EntityKey?, limit: Int

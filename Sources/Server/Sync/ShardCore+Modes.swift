@@ -63,7 +63,7 @@ extension ShardCore {
             let reference = BlobReference(of: decision.state.value)
         else { return }
         let length = try reading { () throws(StoreError) in
-            try store.length(of: reference.blob, for: bucket.id, in: bucket.record?.row)
+            try store.length(of: reference.blob, by: bucket.id, in: bucket.record?.row)
         }
         guard length == reference.length else { throw ChangeRejection(TreeRefusal.blobMissing) }
     }

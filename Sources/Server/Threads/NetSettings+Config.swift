@@ -6,6 +6,8 @@ extension NetSettings {
     public init(_ config: ServerConfig) {
         self.init()
         connectionsMax = config.limits.connectionsMax
+        // Each may have a file open.
+        descriptorsReserved += config.limits.blobTransfersMax
         messageBytesMax = config.limits.frameBytesMax
         http.bodyBytesMax = config.limits.frameBytesMax
         pendingBytesMax = config.limits.pendingBytesPerConnectionMax

@@ -14,7 +14,8 @@ public enum ThicketServer {
 ///
 /// Threads: the caller of `run` is the loop's thread and owns the network, the sessions and the feeds; `shard` decides
 /// and writes, unless the loop does so in its place; `reader-N` read; `keeper` plans retention and segments; `checker`
-/// reads the database file at intervals. Values cross between them, never objects.
+/// reads the database file at intervals; `blob-N` write and read blobs, and `blob-sweep` removes them. Values cross
+/// between them, never objects.
 public final class Server {
     private let config: ServerConfig
     private let store: any Store
@@ -55,7 +56,8 @@ public final class Server {
         config: ServerConfig, store: any Store, retention: RetentionSettings = .init(), metrics: Metrics = .init(),
         health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> ServerConfig? = { nil },
         directory: (@Sendable () throws -> any PartnerDirectory)? = nil, accounts: AccountAccess? = nil,
-        blobs: (any BlobStore)? = nil, outbox: @escaping @Sendable () -> (any MailOutbox)? = { nil }, clock: (@Sendable () -> Int64)? = nil
+        blobs: (any BlobStore)? = nil, outbox: @escaping @Sendable () -> (any MailOutbox)? = { nil },
+        clock: (@Sendable () -> Int64)? = nil
     ) throws(NetError) {
         self.directory = directory
         self.accounts = accounts

@@ -52,6 +52,63 @@ struct HTTPRequestReaderTests {
         }
     }
 
+    /// What a reader reports of one request whose body is streamed: the length in its head, and the pieces.
+    private static func stream(
+        _ text: String, inPiecesOf size: Int, most: Int, limits: HTTPLimits = .init()
+    ) throws -> (length: Int?, body: [UInt8], isComplete: Bool, later: [HTTPRequest], gathered: Int) {
+        var reader = HTTPRequestReader(limits: limits)
+        var (length, body, isComplete) = (Int?.none, [UInt8](), false)
+        var (later, gathered) = ([HTTPRequest](), 0)
+        let bytes = Array(text.utf8)
+        for start in stride(from: 0, to: bytes.count, by: size) {
+            try bytes[start..<min(start + size, bytes.count)].withUnsafeBytes { piece in
+                var input = piece
+                while let event = try reader.next(&input, streams: { $0.method == "PUT" ? most : nil }) {
+                    switch event {
+                    case .request(let request): later.append(request)
+                    case .head(_, let found): length = found
+                    case .piece(let piece, let isLast):
+                        body += piece
+                        isComplete = isLast
+                    }
+                }
+                gathered = max(gathered, length == nil ? 0 : reader.gatheredBytes)
+            }
+        }
+        return (length, body, isComplete, later, gathered)
+    }
+
+    @Test(
+        "a streamed body comes in pieces that are not kept, and the next request follows it", arguments: [1, 7, 4_096])
+    func streamed(size: Int) throws {
+        var limits = HTTPLimits()
+        limits.bodyBytesMax = 10
+        let body = String(repeating: "abcdefghij", count: 100)
+        let next = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok"
+        let text = "PUT /b HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n" + body
+        let alone = try Self.stream(text, inPiecesOf: size, most: 1_000, limits: limits)
+        #expect(alone.length == 1_000 && alone.body == Array(body.utf8) && alone.isComplete && alone.gathered == 0)
+        let both = try Self.stream(text + next, inPiecesOf: size, most: 1_000, limits: limits)
+        #expect(both.body == Array(body.utf8) && both.later.map(\.body) == [Array("ok".utf8)])
+        #expect(throws: HTTPFailure(.bodyTooLong)) {
+            try Self.stream(text, inPiecesOf: size, most: 999, limits: limits)
+        }
+    }
+
+    @Test("a body whose length is not stated once is not streamed")
+    func notStreamed() throws {
+        let chunked = "PUT /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+        let found = try Self.stream(chunked, inPiecesOf: 5, most: 1_000)
+        #expect(found.length == nil && found.later.map(\.body) == [Array("ok".utf8)])
+        let empty = try Self.stream("PUT /b HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", inPiecesOf: 5, most: 9)
+        #expect(empty.length == nil && empty.later.count == 1)
+        #expect(throws: HTTPFailure(.lengthAndCoding)) {
+            try Self.stream(
+                "PUT /b HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n",
+                inPiecesOf: 9, most: 9)
+        }
+    }
+
     @Test("method, target, path, query, fields and body are returned as they were sent")
     func parts() throws {
         let text =

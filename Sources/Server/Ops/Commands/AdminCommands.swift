@@ -160,7 +160,7 @@ enum AdminCommands {
         let findings: StoreFindings
         OwnThread.yieldToOthers(by: niceness)
         do throws(StoreError) {
-            findings = try StoreCheck.run(folder.databasePath)
+            findings = try StoreCheck.run(folder.databasePath, blobs: folder.path)
         } catch {
             throw failure(folder.databasePath, error)
         }
@@ -168,7 +168,7 @@ enum AdminCommands {
         if findings.findingsLeftOut > 0 { Terminal.write("and \(findings.findingsLeftOut) more\n") }
         let seen =
             "\(findings.buckets) buckets, \(findings.objects) objects, \(findings.changes) changes, "
-            + "\(findings.keyframes) keyframes, \(findings.segments) segments"
+            + "\(findings.keyframes) keyframes, \(findings.segments) segments, \(findings.blobs) blobs"
         guard findings.isClean else {
             throw CommandFailure(
                 "\(folder.path): \(findings.findings.count + findings.findingsLeftOut) findings in \(seen). Keep a "
@@ -186,6 +186,8 @@ enum AdminCommands {
             let report = try StoreBackup.run(from: folder.databasePath, to: file)
             Terminal.write(
                 "wrote \(file): \(report.bytes) bytes, \(report.buckets) buckets, \(report.changes) changes, checked\n")
+            if report.blobs > 0 { Terminal.write("\(report.blobs) blobs are in \(file).blobs\n") }
+            warn(ofMissing: report.missingBlobs)
         } catch {
             throw failure("no backup was written to \(file)", error)
         }
@@ -207,10 +209,16 @@ enum AdminCommands {
                 "restored \(file) into \(folder.path); versions rose by \(report.versionsAdded), and every client "
                     + "will read its index again\n")
             if let kept = report.replaced { Terminal.write("the previous database is \(kept)\n") }
+            warn(ofMissing: report.missingBlobs)
             KeyFileCommands.warnIfForeign(config, folder)
         } catch {
             throw failure("\(file) was not restored, \(folder.path) is unchanged", error)
         }
+    }
+
+    private static func warn(ofMissing blobs: Int) {
+        guard blobs > 0 else { return }
+        Terminal.writeError("thicketd: the bytes of \(blobs) blobs are missing; 'thicketd check' names them\n")
     }
 
     /// A name from the command line, checked.

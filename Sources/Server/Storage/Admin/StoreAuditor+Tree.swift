@@ -24,6 +24,7 @@ extension StoreAuditor {
         guard row.gid == entity.gid, row.burnTime == nil || row.burnTime == record.burnTime else {
             throw broken("the table of nodes has another change or burn time of it")
         }
+        try auditReference(record, at: node, in: bucket)
     }
 
     /// Checks that the table has no other rows of the bucket, and that each leads up to a trunk.

@@ -25,6 +25,7 @@ final class StoreAuditor {
             after = last.row
         }
         try auditTotals()
+        try auditBlobs()
     }
 
     private func auditTotals() throws(StoreError) {

@@ -11,11 +11,17 @@ public enum StoreBackup {
         public let buckets: Int64
         /// Number of log rows.
         public let changes: Int64
+        /// Number of blobs that were copied.
+        public internal(set) var blobs: Int = 0
+        /// Number of blobs whose bytes are missing; `StoreCheck` reports each.
+        public internal(set) var missingBlobs: Int = 0
     }
 
     /// Writes a compact, consistent copy of the store at `path` to `destination`, which must not exist yet.
     ///
     /// A store with an earlier schema is copied unchanged, so that the copy works with the old and the new program.
+    ///
+    /// Blobs go into the folder `destination` + `.blobs`. None is deleted from the store's data folder meanwhile.
     ///
     /// The copy is one state of the store. It is checked before it gets its final name, and it is durable on return.
     /// The server keeps running and is slowed only by the reads; its write-ahead log grows meanwhile.
@@ -26,12 +32,21 @@ public enum StoreBackup {
         let partial = "\(destination).partial-\(getpid())"
         let files = Files(settings)
         try files.remove(partial)
+        let folder = Files.folder(of: path)
+        // Before the snapshot: what it refers to must not be deleted until it is copied.
+        let pin = try FolderBlobStore.pin(folder, files)
+        defer { withExtendedLifetime(pin) {} }
+        let copies = BlobCopies(files)
         var isNamed = false
         do {
             let source = try SQLiteStore.connect(path, .readOnly, settings)
             try Schema.check(source, orOlder: true)
             try copy(source, to: partial, files)
-            let report = try verify(partial, settings)
+            var report = try verify(partial, settings)
+            let blobs = try copies.copy(
+                of: partial, from: FolderBlobStore.blobs(folder), to: BlobCopies.folder(ofBackup: destination), settings
+            )
+            (report.blobs, report.missingBlobs) = (blobs.copied, blobs.missing)
             isNamed = true
             try files.move(partial, to: destination)
             return report
@@ -40,6 +55,7 @@ public enum StoreBackup {
             // same call can be repeated.
             if isNamed, !Files.exists(partial) { files.discard(destination) }
             files.discard(partial)
+            copies.discard(BlobCopies.folder(ofBackup: destination))
             throw error
         }
     }

@@ -1,5 +1,6 @@
 import ThicketProtocol
 import ThicketSQLite
+import ThicketTreeShape
 
 /// The result of a store audit.
 public struct StoreFindings: Hashable, Sendable {
@@ -19,6 +20,8 @@ public struct StoreFindings: Hashable, Sendable {
     public internal(set) var keptBodies: Int = 0
     /// Number of segments.
     public internal(set) var segments: Int = 0
+    /// Number of blobs whose files were looked at.
+    public internal(set) var blobs: Int = 0
 
     /// Whether the audit found no problem.
     public var isClean: Bool { findings.isEmpty }
@@ -35,8 +38,16 @@ public enum StoreCheck {
     public static let findingsMax = 1_000
 
     /// Audits the store at `path`.
+    /// - Parameter blobs: the data folder whose blobs are audited, too; nil audits only their rows.
     /// - Throws: only when the store cannot be opened; every problem inside it is a finding.
-    public static func run(_ path: String, settings: StoreSettings = .init()) throws(StoreError) -> StoreFindings {
+    public static func run(
+        _ path: String, settings: StoreSettings = .init(), blobs: String? = nil
+    ) throws(StoreError) -> StoreFindings {
+        // Files are listed before the store is looked at: a file is older than its row.
+        let pin = try blobs.flatMap { (folder) throws(StoreError) in try FolderBlobStore.pin(folder, Files(settings)) }
+        defer { withExtendedLifetime(pin) {} }
+        var files = [BlobID: Int64]()
+        if let blobs { try FolderBlobStore(folder: blobs).list { files[$0.id] = $0.length } }
         let database = try SQLiteStore.connect(path, .readOnly, settings)
         try Schema.check(database)
         var findings = StoreFindings()
@@ -55,6 +66,7 @@ public enum StoreCheck {
                     reader.look(at: WriteBehindHeads(mark: 0, changesMax: 1))
                 }
                 try auditor.run()
+                if let blobs { try auditor.auditFiles(files, in: blobs) }
             }
             for finding in auditor.findings.findings { findings.report(finding) }
             let inner = auditor.findings
@@ -62,6 +74,7 @@ public enum StoreCheck {
             (findings.buckets, findings.objects, findings.changes) = (inner.buckets, inner.objects, inner.changes)
             (findings.keyframes, findings.keptBodies, findings.segments) =
                 (inner.keyframes, inner.keptBodies, inner.segments)
+            findings.blobs = inner.blobs
         } catch {
             findings.report("unreadable: \(error)")
         }

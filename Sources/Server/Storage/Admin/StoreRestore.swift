@@ -20,6 +20,8 @@ public enum StoreRestore {
         public let versionsAdded: Version
         /// Path under which the previous store is kept; nil when the folder had none.
         public let replaced: String?
+        /// Number of blobs that the restored store refers to and the backup does not have.
+        public let missingBlobs: Int
     }
 
     /// The outcome of a restore that a crash had interrupted.
@@ -56,12 +58,18 @@ public enum StoreRestore {
         let (partial, ready) = (partial(path), ready(path))
         let epoch: UInt32
         let added: Version
+        let blobs: BlobCopies.Report
         do {
             let source = try SQLiteStore.connect(backup, .readOnly, settings)
             try StoreBackup.copy(source, to: partial, files)
             observe()
             (epoch, added) = try renew(partial, replacing: path, settings)
             _ = try StoreBackup.verify(partial, settings)
+            observe()
+            // Blobs are only added: if the restore is not finished, the next sweep removes those that are not needed.
+            blobs = try BlobCopies(files).copy(
+                of: partial, from: BlobCopies.source(of: backup), to: FolderBlobStore.blobs(Files.folder(of: path)),
+                settings)
             observe()
             makePlain(path, settings)
             observe()
@@ -80,7 +88,7 @@ public enum StoreRestore {
             throw error
         }
         observe()
-        return Report(epoch: epoch, versionsAdded: added, replaced: kept)
+        return Report(epoch: epoch, versionsAdded: added, replaced: kept, missingBlobs: blobs.missing)
     }
 
     /// Finishes or removes what an interrupted restore has left in a folder. Must be called before the store is opened,

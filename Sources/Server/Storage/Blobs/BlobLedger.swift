@@ -22,12 +22,12 @@ public protocol BlobLedger: AnyObject {
     /// The length of a blob if the current record of the user's node refers to it; nil otherwise.
     func length(of blob: BlobID, in node: NodeID, of app: AppID, _ user: UserID) throws(StoreError) -> Int64?
     /// What a user has; nil: all users of the app together.
-    func use(of app: AppID, _ user: UserID?) throws(StoreError) -> BlobUse
+    func usage(of app: AppID, _ user: UserID?) throws(StoreError) -> BlobUsage
 
     // MARK: For the sweep
 
     /// What all users of all apps have.
-    func total() throws(StoreError) -> BlobUse
+    func total() throws(StoreError) -> BlobUsage
     /// Open uploads begun, and complete ones completed, at or before `time`; at most `limit`.
     func uploads(until time: Int64, limit: Int) throws(StoreError) -> [BlobID]
     /// Removes orphans of at least this age, at most `limit`. They are listed by `removed` until `forget`.
@@ -86,15 +86,17 @@ public struct BlobQuota: Sendable, Hashable {
         case appFull
     }
 
-    /// - Parameter use: of the user without the new upload; `app`: the same of all users.
-    func verdict(_ length: Int64, user: BlobUse, app: BlobUse) -> Verdict {
+    /// - Parameters:
+    ///   - user: what the user has without the new upload.
+    ///   - app: the same of all users.
+    func verdict(_ length: Int64, user: BlobUsage, app: BlobUsage) -> Verdict {
         if user.openCount >= uploadsMax || user.bytes + user.openBytes > userBytesMax - length { return .userFull }
         return app.bytes + app.openBytes > appBytesMax - length ? .appFull : .accepted
     }
 }
 
 /// What a user, or an app, keeps in blobs.
-public struct BlobUse: Sendable, Hashable {
+public struct BlobUsage: Sendable, Hashable {
     /// Number of blobs.
     public var count: Int = 0
     /// Bytes of blobs.

@@ -5,7 +5,7 @@ import ThicketTreeShape
 enum BlobRows {
     /// Adds to the counters of a user and of its app.
     static func add(
-        _ change: BlobUse, to app: String, _ user: String, _ database: Database
+        _ change: BlobUsage, to app: String, _ user: String, _ database: Database
     ) throws(SQLiteError) {
         for owner in [user, ""] {
             try database.statement(

@@ -51,7 +51,9 @@ public final class FolderBlobStore: BlobStore {
         var parts = [BlobPart]()
         for name in try Files.names(in: uploadFolder(upload)) {
             let words = name.split(separator: "-")
-            guard words.count == 2, let number = Int(words[0]), let hash = Hex.decode(String(words[1])) else { continue }
+            guard words.count == 2, let number = Int(words[0]), let hash = Hex.decode(String(words[1])) else {
+                continue
+            }
             parts.append(BlobPart(number: number, sha256: hash))
         }
         return parts.sorted { $0.number < $1.number }

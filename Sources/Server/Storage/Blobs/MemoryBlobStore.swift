@@ -112,7 +112,9 @@ public final class MemoryBlobStore: BlobStore {
 
         func finish() throws(StoreError) {
             try store.ask(.finish)
-            store.state.withLock { $0.uploads[upload, default: Upload()].parts[part.number] = (part.sha256, offset, bytes) }
+            store.state.withLock {
+                $0.uploads[upload, default: Upload()].parts[part.number] = (part.sha256, offset, bytes)
+            }
         }
     }
 

@@ -12,14 +12,14 @@ final class SQLiteBlobLedger: BlobLedger {
     func begin(_ upload: BlobUpload, within quota: BlobQuota) throws(StoreError) -> BlobQuota.Verdict {
         try writing("beginning an upload") { () throws(SQLiteError) in
             let verdict = quota.verdict(
-                upload.length, user: try use(upload.app.text, upload.user.text), app: try use(upload.app.text, ""))
+                upload.length, user: try usage(upload.app.text, upload.user.text), app: try usage(upload.app.text, ""))
             guard verdict == .accepted else { return verdict }
             try database.statement(
                 "INSERT INTO upload (id, app, user, length, part, begun) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
             ).bind(1, upload.id.octets).bind(2, upload.app.text).bind(3, upload.user.text).bind(4, upload.length)
                 .bind(5, Int64(upload.partBytes)).bind(6, upload.begun).run()
             try BlobRows.add(
-                BlobUse(openBytes: upload.length, openCount: 1), to: upload.app.text, upload.user.text, database)
+                BlobUsage(openBytes: upload.length, openCount: 1), to: upload.app.text, upload.user.text, database)
             return .accepted
         }
     }
@@ -50,7 +50,7 @@ final class SQLiteBlobLedger: BlobLedger {
                 "INSERT INTO blob (id, app, user, length, completed, orphaned) VALUES (?1, ?2, ?3, ?4, ?5, ?5)"
             ).bind(1, id.octets).bind(2, row.app).bind(3, row.user).bind(4, row.length).bind(5, now).run()
             try BlobRows.add(
-                BlobUse(count: 1, bytes: row.length, openBytes: -row.length, openCount: -1), to: row.app, row.user,
+                BlobUsage(count: 1, bytes: row.length, openBytes: -row.length, openCount: -1), to: row.app, row.user,
                 database)
             return true
         }
@@ -61,7 +61,7 @@ final class SQLiteBlobLedger: BlobLedger {
             guard let row = try found(id) else { return }
             try database.statement("DELETE FROM upload WHERE id = ?1").bind(1, id.octets).run()
             guard row.proof == nil else { return }
-            try BlobRows.add(BlobUse(openBytes: -row.length, openCount: -1), to: row.app, row.user, database)
+            try BlobRows.add(BlobUsage(openBytes: -row.length, openCount: -1), to: row.app, row.user, database)
         }
     }
 
@@ -77,32 +77,36 @@ final class SQLiteBlobLedger: BlobLedger {
         }
     }
 
-    func use(of app: AppID, _ user: UserID?) throws(StoreError) -> BlobUse {
-        try storing("reading a quota") { () throws(SQLiteError) in try use(app.text, user?.text ?? "") }
+    func usage(of app: AppID, _ user: UserID?) throws(StoreError) -> BlobUsage {
+        try storing("reading a quota") { () throws(SQLiteError) in try usage(app.text, user?.text ?? "") }
     }
 
-    private func use(_ app: String, _ user: String) throws(SQLiteError) -> BlobUse {
+    private func usage(_ app: String, _ user: String) throws(SQLiteError) -> BlobUsage {
         try database.statement("SELECT blobs, bytes, open, uploads FROM blob_use WHERE app = ?1 AND user = ?2")
-            .bind(1, app).bind(2, user).first(Self.use) ?? BlobUse()
+            .bind(1, app).bind(2, user).first(Self.usage) ?? BlobUsage()
     }
 
-    private static func use(_ row: Statement) -> BlobUse {
-        BlobUse(
-            count: Int(row.integer(0)), bytes: row.integer(1), openBytes: row.integer(2), openCount: Int(row.integer(3)))
+    private static func usage(_ row: Statement) -> BlobUsage {
+        BlobUsage(
+            count: Int(row.integer(0)), bytes: row.integer(1), openBytes: row.integer(2), openCount: Int(row.integer(3))
+        )
     }
 
     // MARK: For the sweep
 
-    func total() throws(StoreError) -> BlobUse {
+    func total() throws(StoreError) -> BlobUsage {
         try storing("adding up blobs") { () throws(SQLiteError) in
-            try database.statement("SELECT sum(blobs), sum(bytes), sum(open), sum(uploads) FROM blob_use WHERE user = ''")
-                .first(Self.use) ?? BlobUse()
+            try database.statement(
+                "SELECT sum(blobs), sum(bytes), sum(open), sum(uploads) FROM blob_use WHERE user = ''"
+            )
+            .first(Self.usage) ?? BlobUsage()
         }
     }
 
     func uploads(until time: Int64, limit: Int) throws(StoreError) -> [BlobID] {
         try ids(
-            "SELECT id FROM upload WHERE ifnull(completed, begun) <= ?1 ORDER BY ifnull(completed, begun) LIMIT ?2", time,
+            "SELECT id FROM upload WHERE ifnull(completed, begun) <= ?1 ORDER BY ifnull(completed, begun) LIMIT ?2",
+            time,
             limit)
     }
 
@@ -116,7 +120,7 @@ final class SQLiteBlobLedger: BlobLedger {
             }
             for orphan in orphans {
                 try BlobRows.remove(orphan.id, database)
-                try BlobRows.add(BlobUse(count: -1, bytes: -orphan.length), to: orphan.app, orphan.user, database)
+                try BlobRows.add(BlobUsage(count: -1, bytes: -orphan.length), to: orphan.app, orphan.user, database)
             }
             return orphans.count
         }

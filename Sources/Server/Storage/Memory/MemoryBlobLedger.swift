@@ -21,8 +21,8 @@ final class MemoryBlobLedger: BlobLedger {
     func begin(_ upload: BlobUpload, within quota: BlobQuota) throws(StoreError) -> BlobQuota.Verdict {
         try locked { state in
             let verdict = quota.verdict(
-                upload.length, user: state.blobs.use { $0 == upload.app && $1 == upload.user },
-                app: state.blobs.use { app, _ in app == upload.app })
+                upload.length, user: state.blobs.usage { $0 == upload.app && $1 == upload.user },
+                app: state.blobs.usage { app, _ in app == upload.app })
             if verdict == .accepted { state.blobs.uploads[upload.id] = upload }
             return verdict
         }
@@ -58,11 +58,11 @@ final class MemoryBlobLedger: BlobLedger {
         }.first ?? nil
     }
 
-    func use(of app: AppID, _ user: UserID?) throws(StoreError) -> BlobUse {
-        try locked { $0.blobs.use { $0 == app && (user == nil || $1 == user) } }
+    func usage(of app: AppID, _ user: UserID?) throws(StoreError) -> BlobUsage {
+        try locked { $0.blobs.usage { $0 == app && (user == nil || $1 == user) } }
     }
 
-    func total() throws(StoreError) -> BlobUse { try locked { $0.blobs.use { _, _ in true } } }
+    func total() throws(StoreError) -> BlobUsage { try locked { $0.blobs.usage { _, _ in true } } }
 
     func uploads(until time: Int64, limit: Int) throws(StoreError) -> [BlobID] {
         try locked { state in

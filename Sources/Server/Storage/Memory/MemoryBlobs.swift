@@ -19,17 +19,17 @@ struct MemoryBlobs: Sendable {
     var removed = Set<BlobID>()
 
     /// What the owners of a kind have.
-    func use(of isOwner: (AppID, UserID) -> Bool) -> BlobUse {
-        var use = BlobUse()
+    func usage(of isOwner: (AppID, UserID) -> Bool) -> BlobUsage {
+        var usage = BlobUsage()
         for blob in blobs.values where isOwner(blob.app, blob.user) {
-            use.count += 1
-            use.bytes += blob.length
+            usage.count += 1
+            usage.bytes += blob.length
         }
         for upload in uploads.values where upload.proof == nil && isOwner(upload.app, upload.user) {
-            use.openCount += 1
-            use.openBytes += upload.length
+            usage.openCount += 1
+            usage.openBytes += upload.length
         }
-        return use
+        return usage
     }
 
     mutating func remove(_ blob: BlobID) {

@@ -115,7 +115,7 @@ class MemoryReader: StoreReader {
         }
     }
 
-    final func length(of blob: BlobID, for owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64? {
+    final func length(of blob: BlobID, by owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64? {
         let state = try state()
         guard let known = state.blobs.blobs[blob] else { return nil }
         if known.app == owner.app, known.user == owner.user { return known.length }

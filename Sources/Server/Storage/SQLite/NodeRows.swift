@@ -124,7 +124,7 @@ extension SQLiteReader {
             burnTime: found.burnTime, blob: found.blob.flatMap(BlobID.init(octets:)))
     }
 
-    final func length(of blob: BlobID, for owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64? {
+    final func length(of blob: BlobID, by owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64? {
         try storing("looking for a blob") { () throws(SQLiteError) in
             try queries.nodes.blob.bind(1, blob.octets).bind(2, owner.app.text).bind(3, owner.user.text)
                 .bind(4, bucket).first { $0.integer(0) }

@@ -95,12 +95,12 @@ extension SQLiteWriter {
             .forEach { (row) throws(SQLiteError) in blobs.append((row.bytes(0), row.integer(1))) }
         for blob in blobs {
             try BlobRows.remove(blob.id, database)
-            try BlobRows.add(BlobUse(count: -1, bytes: -blob.length), to: app, user, database)
+            try BlobRows.add(BlobUsage(count: -1, bytes: -blob.length), to: app, user, database)
             budget.spend()
         }
         guard !budget.isSpent else { return false }
         let open = try database.statement("SELECT open, uploads FROM blob_use WHERE app = ?1 AND user = ?2")
-            .bind(1, app).bind(2, user).first { BlobUse(openBytes: -$0.integer(0), openCount: -Int($0.integer(1))) }
+            .bind(1, app).bind(2, user).first { BlobUsage(openBytes: -$0.integer(0), openCount: -Int($0.integer(1))) }
         if let open { try BlobRows.add(open, to: app, user, database) }
         // What their uploads have left in the blob store is found by the sweep.
         try database.statement("DELETE FROM upload WHERE app = ?1 AND user = ?2").bind(1, app).bind(2, user).run()
