@@ -30,6 +30,14 @@ public struct BlobCall: Sendable {
         }
     }
 
+    /// Whether the body of the request is the bytes of a blob.
+    var hasBody: Bool {
+        switch action {
+        case .small, .part: true
+        case .begin, .parts, .complete, .abort, .read: false
+        }
+    }
+
     /// The upload and part that the request writes; nil for other requests.
     var part: (upload: BlobID, number: Int)? {
         if case .part(let upload, let number, _, _) = action { (upload, number) } else { nil }

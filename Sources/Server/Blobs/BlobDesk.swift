@@ -14,6 +14,8 @@ final class BlobDesk {
         /// Bytes that wait for a worker.
         var queued = 0
         var isHeld = false
+        /// Whether bytes of its body are still to come.
+        var isReceiving: Bool
         /// Bytes of the answer that were not supplied yet.
         var missing: Int?
     }
@@ -28,8 +30,9 @@ final class BlobDesk {
 
     init(loop: EventLoop, workers: ServerBlobs, hub: Hub) { (self.loop, self.workers, self.hub) = (loop, workers, hub) }
 
-    /// Whether nothing is in progress.
-    var isIdle: Bool { entries.isEmpty }
+    /// Whether nothing is in progress that a server which stops has to finish. Bodies are not read any more then; their
+    /// clients send the parts again.
+    var isIdle: Bool { entries.values.allSatisfy(\.isReceiving) }
 
     /// Begins a request of an authenticated user.
     func begin(_ id: ConnectionID, _ order: BlobOrder) {
@@ -38,7 +41,7 @@ final class BlobDesk {
         loop.count(id, to: tenant)
         let transfer = BlobTransfer(
             id, tenant: tenant, order, quota: BlobQuota(hub.limits), sendsFiles: loop.sendsFiles(id))
-        entries[id] = Entry(transfer: transfer)
+        entries[id] = Entry(transfer: transfer, isReceiving: order.call.hasBody)
         counts[tenant, default: 0] += 1
         if let part = order.call.part { parts[part.upload, default: []].insert(part.number) }
         hub.metrics.blobTransfers.set(entries.count)
@@ -70,6 +73,7 @@ final class BlobDesk {
     func received(_ id: ConnectionID, _ piece: UnsafeRawBufferPointer, isLast: Bool) {
         guard var entry = entries[id] else { return }
         entry.queued += piece.count
+        if isLast { entry.isReceiving = false }
         if entry.queued >= Self.queuedBytesMax, !isLast {
             entry.isHeld = true
             loop.holdBody(id)

@@ -42,7 +42,9 @@ struct BlobHandler: Sendable {
 
     /// Whether the request's body is the bytes of a blob.
     static func hasBlobBody(_ head: HTTPRequest) -> Bool {
-        guard head.path.utf8.starts(with: "/1/".utf8) else { return false }
+        guard head.method == "PUT" || head.method == "POST", head.path.utf8.starts(with: "/1/".utf8) else {
+            return false
+        }
         switch resource(RESTHandler.parts(of: head.path)) {
         case .part: return head.method == "PUT"
         case .all: return head.method == "POST" && head.fields[BlobCall.hashField] != nil

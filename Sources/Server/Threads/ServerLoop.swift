@@ -272,7 +272,10 @@ final class ServerLoop: LoopDelegate {
         case .admit(let request): access?.admit(request, from: address(of: request.origin.connection))
         case .report(let id, let reply): report(id, reply)
         case .blob(let connection, let order): blobOrders.append((connection, order))
-        case .respond(let connection, let response, let tenant): loop.respond(connection, response, tenant: tenant)
+        case .respond(let connection, let response, let tenant):
+            // The hub may end a request itself, such as when its token ends; the body is not received further then.
+            blobs?.closed(connection)
+            loop.respond(connection, response, tenant: tenant)
         }
     }
 

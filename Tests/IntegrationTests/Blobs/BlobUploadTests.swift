@@ -236,6 +236,21 @@ struct BlobUploadTests {
         #expect(try fixture.peer().complete(upload, parts).status == 200)
     }
 
+    @Test("a user that is signed out during an upload gets 401, and the request is over")
+    func signedOut() throws {
+        let fixture = try BlobFixture()
+        let (whole, parts) = Self.parts()
+        let upload = try Self.begin(fixture.peer(), whole)
+        let slow = try fixture.peer()
+        try slow.send("PUT", "/\(upload)/1", BlobText.hash(Hash.sha256(parts[0])), length: parts[0].count)
+        try slow.send(raw: Array(parts[0].prefix(1_000)))
+        #expect(waitUntil { fixture.server.metrics.blobBytesReceived.value == 1_000 })
+        fixture.server.handle.signOut(try AppID("app"), try UserID("ann@example.com"))
+        #expect(try slow.reply().status == 401)
+        #expect(waitUntil { fixture.server.metrics.blobTransfers.value == 0 })
+        #expect(try fixture.peer().put(upload, 1, parts[0]).status == 200, "the part is not in progress any more")
+    }
+
     @Test("three parts of one upload are received at once, and no fourth")
     func atOnce() throws {
         let fixture = try BlobFixture()

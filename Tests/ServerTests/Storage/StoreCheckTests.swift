@@ -168,7 +168,7 @@ import ThicketProtocol
             }
             outcomes.append("\(interrupted.map { $0 == .undone ? "undone" : "finished" } ?? "nothing to do")")
         }
-        #expect(outcomes == ["undone", "undone", "undone", "finished", "finished", "nothing to do"])
+        #expect(outcomes == ["undone", "undone", "undone", "undone", "finished", "finished", "nothing to do"])
     }
 
     @Test(
