@@ -126,6 +126,30 @@ struct BlobCheckTests {
         #expect(try StoreBackup.run(from: folder.database, to: copy, settings: .testing).blobs == 3)
     }
 
+    @Test("a backup on another file system has copies of the blobs instead of links", arguments: [true, false])
+    func copies(isOther: Bool) throws {
+        try fill()
+        var settings: StoreSettings = .testing
+        settings.fileFault = { call, name in
+            isOther && call == .move && name.contains("/blobs/") ? EXDEV : 0
+        }
+        let copy: String = folder.path + "/copy.db"
+        #expect(try StoreBackup.run(from: folder.database, to: copy, settings: settings).blobs == 3)
+        for number in 1...3 {
+            let (from, to): (String, String) = (
+                folder.file(of: blobID(number)),
+                "\(copy).blobs/\(blobID(number).text.prefix(2))/\(blobID(number))"
+            )
+            var (original, copied): (stat, stat) = (stat(), stat())
+            #expect(stat(from, &original) == 0 && stat(to, &copied) == 0)
+            #expect((original.st_ino == copied.st_ino) == !isOther && copied.st_size == Self.length)
+            #expect(FileText.readBytes(to, bytesMax: 10_000) == bytes(number))
+        }
+        for number in 1...3 { unlink(folder.file(of: blobID(number))) }
+        #expect(try StoreRestore.run(from: copy, to: folder.database, settings: settings).missingBlobs == 0)
+        #expect(try folder.check() == [])
+    }
+
     @Test("a backup says how many blobs have lost their bytes, and is made nevertheless")
     func incomplete() throws {
         try fill()

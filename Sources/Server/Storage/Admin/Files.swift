@@ -90,6 +90,9 @@ struct Files: Sendable {
     /// Deletes a file, ignoring errors; for files that cause no harm if they remain.
     func discard(_ path: String) { try? remove(path) }
 
+    /// The errno with which a test lets the call fail; 0: it runs.
+    func injected(_ call: FileCall, _ path: String) -> Int32 { fault(call, path) }
+
     func ask(_ call: FileCall, _ path: String, _ what: String) throws(StoreError) {
         errno = fault(call, path)
         guard errno == 0 else { throw Self.failure(what) }
