@@ -52,16 +52,14 @@ extension ShardCore {
             documentBytesMax: settings.documentBytesMax, versionBase: identity.versionBase, now: now)
         let outcome = try engine.decide(
             tree, source: change.source, state: entity?.state, in: ShardTree(shard: self, bucket: bucket))
-        try checkBlob(of: outcome, in: bucket)
+        if case .success(let decision) = outcome { try checkBlob(of: decision, in: bucket) }
         return outcome
     }
 
     /// Refuses a record whose blob is not there for it (treesystem 4.8, rule 7). Blobs are removed only while no node
     /// refers to them; the writer checks once more in its transaction.
-    private func checkBlob(of outcome: ChangeEngine.Outcome, in bucket: ActiveBucket) throws(ChangeRejection) {
-        guard case .success(let decision) = outcome, !decision.isRemoval,
-            let reference = BlobReference(of: decision.state.value)
-        else { return }
+    func checkBlob(of decision: Decision, in bucket: ActiveBucket) throws(ChangeRejection) {
+        guard !decision.isRemoval, let reference = BlobReference(of: decision.state.value) else { return }
         let length = try reading { () throws(StoreError) in
             try store.length(of: reference.blob, by: bucket.id, in: bucket.record?.row)
         }

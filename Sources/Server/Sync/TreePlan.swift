@@ -58,6 +58,7 @@ struct TreePlan {
         let key = try Self.key(of: change.node)
         let state = try state(of: change.node, key, isParsed: !change.isRemoval)
         let decision = try engine.decide(change, source: source, state: state, in: view).get()
+        try view.shard.checkBlob(of: decision, in: view.bucket)
         steps.append(Step(key: key, entity: loaded[change.node], decision: decision))
         view.plan(decision.state, of: change.node)
         return decision.state.version

@@ -191,7 +191,7 @@ enum BlobText {
     static func record(_ number: Int, blob: String?, length: Int, base: Int = 0) throws -> JSONObject {
         let wrap = RecordWrap(.parent, sealed: [1] + [UInt8](repeating: 3, count: TreeLimits.parentWrapBytes - 1))
         let data = blob.flatMap(BlobID.init(text:)).map {
-            NodeData.blob(DataID(UInt128(number)), length: UInt64(length), blob: $0)
+            RecordData.blob(DataID(UInt128(number)), length: UInt64(length), blob: $0)
         }
         let record = NodeRecord(
             parent: .trunk(.home), tag: try NodeTag(of: Array("n\(number)".utf8), salt: []), epoch: 0, wraps: [wrap],

@@ -19,7 +19,7 @@ struct TreeStoreTests {
     }
 
     private static func stored(_ place: NodePlace) -> NodeRow {
-        NodeRow(place: place, gid: 1, changed: 2, burnTime: nil)
+        NodeRow(place: place, gid: 1, changed: 2, burnTime: nil, blob: nil)
     }
 
     @Test(
@@ -172,7 +172,9 @@ struct TreeStoreTests {
             """
             CREATE TABLE kept AS SELECT id, gid, t, kids FROM node; DROP INDEX node_newest; DROP INDEX node_burn;
             ALTER TABLE node DROP COLUMN gid; ALTER TABLE node DROP COLUMN t; ALTER TABLE node DROP COLUMN x;
-            ALTER TABLE node DROP COLUMN kids; DROP TABLE batch; PRAGMA user_version=\(Schema.version - 1)
+            ALTER TABLE node DROP COLUMN kids; DROP TABLE batch; DROP INDEX node_blob;
+            ALTER TABLE node DROP COLUMN blob; DROP TABLE blob; DROP TABLE upload; DROP TABLE blob_use;
+            DROP TABLE blob_gone; PRAGMA user_version=\(Schema.version - 2)
             """, in: "thicket.db")
         _ = try SQLiteStore(path: path, settings: .testing).makeWriter()
         let database = try Database(path: path)

@@ -27,10 +27,12 @@ struct BatchReply: Equatable, CustomStringConvertible {
 /// Batches of a shard whose bucket is a tree.
 extension TestShard {
     static func put(
-        _ number: Int, below parent: NodeParent = .trunk(.home), _ name: String, sv: Version = 0, burns: Int64? = nil
+        _ number: Int, below parent: NodeParent = .trunk(.home), _ name: String, sv: Version = 0, burns: Int64? = nil,
+        blob: BlobID? = nil, length: Int64 = ModelTree.blobLength
     ) throws -> TreeOperation {
         var record = try NodeText.record(parent, name, base: sv)
         record.burnTime = burns
+        record.data = blob.map { .blob(DataID(UInt128(7)), length: UInt64(length), blob: $0) }
         return .put(NodeText.id(number), source: sv, record)
     }
 

@@ -8,22 +8,39 @@ struct ModelTree {
     struct Node: Hashable {
         var place: NodePlace?
         var version: Version
+        var blob: BlobID?
     }
 
     var nodes: [Int: Node] = [:]
+    /// The complete blobs of the tree's owner.
+    var blobs: Set<BlobID> = []
+    /// Number of all blobs that the owner ever had.
+    var uploads = 0
 
     var live: [Int: NodePlace] { nodes.compactMapValues(\.place) }
+    /// The blobs to which live nodes refer.
+    var referenced: Set<BlobID> { Set(nodes.values.compactMap { $0.place == nil ? nil : $0.blob }) }
 
     /// The words by which the change may be refused; empty if it is made.
-    mutating func write(_ number: Int, at place: NodePlace, sv: Version) -> Set<RefusalReason> {
+    ///
+    /// - Parameter content: the blob of the record and the length that it states.
+    mutating func write(
+        _ number: Int, at place: NodePlace, sv: Version, content: BlobReference? = nil
+    ) -> Set<RefusalReason> {
         let current: Version = nodes[number]?.place == nil ? 0 : nodes[number]?.version ?? 0
         if current != sv { return current == 0 ? [.nodeMissing] : [.stale] }
         let before: ModelTree = self
-        nodes[number] = Node(place: place, version: (nodes[number]?.version ?? 0) + 1)
-        let harms: Set<RefusalReason> = harms
+        nodes[number] = Node(place: place, version: (nodes[number]?.version ?? 0) + 1, blob: content?.blob)
+        var harms: Set<RefusalReason> = harms
+        if harms.isEmpty, let content, !blobs.contains(content.blob) || content.length != Self.blobLength {
+            harms = [.blobMissing]
+        }
         if !harms.isEmpty { self = before }
         return harms
     }
+
+    /// The length of all blobs.
+    static let blobLength = sealedLength(1_000)
 
     mutating func remove(_ number: Int, sv: Version) -> Set<RefusalReason> {
         guard let node: Node = nodes[number], node.place != nil else { return [.nodeMissing] }

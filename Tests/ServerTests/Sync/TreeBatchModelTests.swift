@@ -53,8 +53,10 @@ struct TreeBatchModelTests {
         var shard = try TestShard.tree(seed == 2 ? .cold : .warm, store: kind.make(folder))
         var met = [RefusalReason?: Int]()
         var count = 0
+        var ledger = try shard.store.makeBlobLedger()
         while count < 2_000 {
             var (batches, wanted) = ([SubmittedChange](), [Wanted]())
+            if Bool.random(using: &random) { try upload(to: ledger, &model) }
             for _ in 0..<Int.random(in: 1...3, using: &random) {
                 count += 1
                 let (operations, outcome) = batch(&model, &random)
@@ -66,13 +68,17 @@ struct TreeBatchModelTests {
                 try check(reply, wanted, "seed \(seed), batch \(count)")
                 met[reply.reason, default: 0] += 1
             }
-            if count % 40 < 3 { try compare(shard, model) }
+            if count % 40 < 3 {
+                try compare(shard, model)
+                try collect(ledger, &model)
+            }
             guard count % 100 < 3 else { continue }
             if kind == .sqlite {
                 shard = try TestShard(.cold, store: kind.make(folder), name: BucketMode.treeName)
             } else {
                 try shard.restart()
             }
+            ledger = try shard.store.makeBlobLedger()
             // A batch of before the restart.
             let again = try #require(batches.last)
             _ = try shard.group([again])
@@ -83,7 +89,10 @@ struct TreeBatchModelTests {
             }
         }
         try compare(shard, model)
-        for reason: RefusalReason? in [nil, .stale, .parentMissing, .cycle, .nameTaken, .leafOnly, .nodeMissing] {
+        let reasons: [RefusalReason?] = [
+            nil, .stale, .parentMissing, .cycle, .nameTaken, .leafOnly, .nodeMissing, .blobMissing,
+        ]
+        for reason in reasons {
             #expect(met[reason, default: 0] > 0, "\(String(describing: reason)): \(met)")
         }
         guard kind == .sqlite else { return }
@@ -136,7 +145,9 @@ struct TreeBatchModelTests {
         let number = Int(operation.node.value)
         switch operation {
         case .put(_, let sv, let record):
-            let reasons = model.write(number, at: NodePlace(parent: record.parent, tag: record.tag), sv: sv)
+            let reasons = model.write(
+                number, at: NodePlace(parent: record.parent, tag: record.tag), sv: sv,
+                content: BlobReference(of: record.object))
             wanted.results.append(.version(model.nodes[number]?.version ?? 0))
             return reasons
         case .delete(_, let sv):
@@ -178,11 +189,42 @@ struct TreeBatchModelTests {
                 live.randomElement(using: &random).map { .child($0) } ?? .trunk(.outbox),
             ]
             let parent = parents.randomElement(using: &random) ?? .trunk(.home)
-            guard let operation = try? TestShard.put(number, below: parent, "n\(random.next() % 6)", sv: sv) else {
-                return TestShard.delete(number, sv: 1)
-            }
+            let name = "n\(random.next() % 6)"
+            let length = ModelTree.blobLength + (Int.random(in: 0..<60, using: &random) == 0 ? 1 : 0)
+            guard
+                let operation = try? TestShard.put(
+                    number, below: parent, name, sv: sv, blob: blob(model, &random), length: length)
+            else { return TestShard.delete(number, sv: 1) }
             return operation
         }
+    }
+
+    // MARK: Blobs
+
+    /// Half of the records have none, and most name one that several records name.
+    private func blob(_ model: ModelTree, _ random: inout SeededRandom) -> BlobID? {
+        switch Int.random(in: 0..<40, using: &random) {
+        case 0..<20: nil
+        case 20: blobID(Int.random(in: 1...2_000, using: &random))
+        default: model.blobs.sorted().suffix(6).randomElement(using: &random)
+        }
+    }
+
+    private func upload(to ledger: any BlobLedger, _ model: inout ModelTree) throws {
+        model.uploads += 1
+        let next = model.uploads
+        try ledger.blob(blobID(next), ModelTree.blobLength, now: 0)
+        try ledger.remove(upload: blobID(next))
+        model.blobs.insert(blobID(next))
+    }
+
+    /// Removes all blobs without a reference: those that are left are those of a recount.
+    private func collect(_ ledger: any BlobLedger, _ model: inout ModelTree) throws {
+        while try ledger.collect(until: 1 << 42, limit: 7) > 0 {}
+        try ledger.forget(ledger.removed(after: nil, limit: 2_000))
+        model.blobs = model.referenced
+        #expect(try ledger.known(among: (1...max(1, model.uploads)).map(blobID)) == model.blobs)
+        #expect(try ledger.total().count == model.blobs.count)
     }
 
     private func compare(_ shard: TestShard, _ model: ModelTree) throws {
