@@ -48,6 +48,10 @@ class MutantReader: StoreReader {
         try inner.entity(key, in: bucket)
     }
 
+    final func usage(of owner: BucketID, in bucket: BucketRow) throws(StoreError) -> TreeUsage {
+        try inner.usage(of: owner, in: bucket)
+    }
+
     final func length(of blob: BlobID, by owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64? {
         try inner.length(of: blob, by: owner, in: bucket)
     }

@@ -64,7 +64,7 @@ extension Hub {
         case .buckets: read(.buckets(exchange.call.app, admission.user), for: channel)
         case .all(let query): beginAll(exchange, query, on: channel)
         case .blob(let call): begin(call, on: channel, admission)
-        case .object, .index, .write, .submit, .changes, .unread, .batch, .children: return false
+        case .object, .index, .write, .submit, .changes, .unread, .batch, .children, .usage: return false
         }
         return true
     }
@@ -89,6 +89,7 @@ extension Hub {
         case .unread(let body): read(body, for: channel)
         case .batch(let request): submit(request, of: feed, on: channel, now: now)
         case .children(let query): children(query, of: feed, for: channel)
+        case .usage: usage(of: feed, for: channel)
         case .buckets, .user, .all, .blob: break
         }
     }
@@ -123,6 +124,7 @@ extension Hub {
         case .all(let page): foundAll(exchange, page, on: channel, now: now)
         case .index(let frame, _): answer(session, RESTAnswer.json(Array(frame.argument)))
         case .children(let page): answer(session, RESTAnswer.json(page))
+        case .usage(let usage): answer(session, RESTAnswer.json(JSONValue.object(usage.object).serialized()))
         case .indexForgotten: restart(request, on: channel)
         case .entity, .changesForgotten: answer(session, RESTAnswer.unknownPosition)
         case .failed: answer(session, RESTAnswer.busy("The store cannot be read."))

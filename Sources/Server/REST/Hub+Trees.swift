@@ -33,6 +33,12 @@ extension Hub {
         read(.children(query, cursor, bucket: row, tag: feed.tag, upTo: feed.published), for: channel)
     }
 
+    /// Asks a reader for the usage of a tree.
+    func usage(of feed: BucketFeed, for channel: Channel) {
+        guard feed.mode == .tree, let row = feed.row else { return answer(channel.session, RESTAnswer.noTree) }
+        read(.usage(feed.bucket, bucket: row), for: channel)
+    }
+
     /// nil for a cursor that is not one of this tree.
     private func cursor(_ query: ChildrenQuery, of feed: BucketFeed) -> ChildCursor? {
         switch query.order {

@@ -25,6 +25,8 @@ public struct RESTCall: Sendable {
         case batch(TreeBatchRequest)
         /// Children of nodes of a tree.
         case children(ChildrenQuery)
+        /// What the user's tree takes in the store.
+        case usage
         /// Something about a blob or an upload; done by the blob workers.
         case blob(BlobCall)
         /// A `write`, a `submit` or a `batch` whose body is so large that a reader's thread must parse it.
@@ -143,7 +145,8 @@ extension RESTCall {
         case .unread(let body):
             if case .batch = body.content { return true }
             return false
-        case .object, .index, .write, .submit, .changes, .all, .buckets, .user, .children, .blob: return false
+        case .object, .index, .write, .submit, .changes, .all, .buckets, .user, .children, .usage, .blob:
+            return false
         }
     }
 

@@ -55,11 +55,12 @@ struct RESTHandler: Sendable {
         case index, changes, all, buckets, user
         case batch(owner: String)
         case children(owner: String)
+        case usage(owner: String)
 
         /// The owner in the path of a tree's call.
         var owner: String? {
             switch self {
-            case .batch(let owner), .children(let owner): owner
+            case .batch(let owner), .children(let owner), .usage(let owner): owner
             case .object, .index, .changes, .all, .buckets, .user: nil
             }
         }
@@ -76,7 +77,7 @@ struct RESTHandler: Sendable {
             case .object: "GET, HEAD, POST, DELETE, OPTIONS"
             case .changes, .children: "GET, HEAD, POST, OPTIONS"
             case .batch: RESTAnswer.batchMethods
-            case .index, .all, .buckets, .user: "GET, HEAD, OPTIONS"
+            case .index, .all, .buckets, .user, .usage: "GET, HEAD, OPTIONS"
             }
         }
     }
@@ -107,6 +108,8 @@ struct RESTHandler: Sendable {
             resource = .batch(owner: RESTQuery.decode(parts[2].utf8))
         case 4 where named(parts[1], "tree") && named(parts[3], "children"):
             resource = .children(owner: RESTQuery.decode(parts[2].utf8))
+        case 4 where named(parts[1], "tree") && named(parts[3], "usage"):
+            resource = .usage(owner: RESTQuery.decode(parts[2].utf8))
         case 6 where named(parts[2], "i") && named(parts[4], "v"):
             resource = .object(RESTQuery.decode(parts[3].utf8), version: String(parts[5]))
         default: return .failure(Refusal(RESTAnswer.noSuchPath))
@@ -179,6 +182,7 @@ struct RESTHandler: Sendable {
             }
             return try Self.read(RESTBody(content: .batch, bytes: request.body))
         case .children: return .children(try Self.children(method, request, query))
+        case .usage: return .usage
         case .object(let name, let version):
             let key: EntityKey
             do throws(IdentifierError) { key = try EntityKey(name) } catch {

@@ -153,7 +153,7 @@ extension Hub {
         switch answer {
         case .grant(let grant): granted(grant, of: request.question, to: channel, now: now)
         case .ended: turnAway(channel, .accountEnded, now: now)
-        case .opened, .object, .buckets, .all, .message, .body, .children: break
+        case .opened, .object, .buckets, .all, .message, .body, .children, .usage: break
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
             send(frame, to: session)

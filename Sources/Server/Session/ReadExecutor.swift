@@ -64,6 +64,7 @@ public final class ReadExecutor {
             return try object(key, version, in: bucket, upTo: upTo)
         case .children(let query, let cursor, let bucket, let tag, let upTo):
             return .children(try children(query, cursor, in: bucket, tag: tag, upTo: upTo))
+        case .usage(let owner, let bucket): return .usage(try reader.usage(of: owner, in: bucket))
         case .all(let question): return .all(try all(question))
         case .message(let message):
             return .message(message.read())

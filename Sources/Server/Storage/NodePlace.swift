@@ -35,20 +35,24 @@ public struct NodeRow: Hashable, Sendable {
     public let burnTime: Int64?
     /// The blob that its record refers to; nil: none.
     public let blob: BlobID?
+    /// Bytes of its record in the written form.
+    public let bytes: Int
 
     /// A row.
-    public init(place: NodePlace, gid: GlobalID, changed: Int64, burnTime: Int64?, blob: BlobID?) {
-        (self.place, self.gid, self.changed, self.burnTime, self.blob) = (place, gid, changed, burnTime, blob)
+    public init(place: NodePlace, gid: GlobalID, changed: Int64, burnTime: Int64?, blob: BlobID?, bytes: Int) {
+        (self.place, self.gid, self.changed, self.burnTime) = (place, gid, changed, burnTime)
+        (self.blob, self.bytes) = (blob, bytes)
     }
 
     /// The row of a stored record.
     ///
     /// - Returns: nil for an object that is not a record.
-    init?(of record: JSONObject, gid: GlobalID) {
+    init?(of record: JSONObject, bytes: Int, gid: GlobalID) {
         guard let place = NodePlace(of: record) else { return nil }
         self.init(
             place: place, gid: gid, changed: record[RecordKey.changed.rawValue]?.intValue ?? 0,
-            burnTime: record[RecordKey.burnTime.rawValue]?.intValue, blob: BlobReference(of: record)?.blob)
+            burnTime: record[RecordKey.burnTime.rawValue]?.intValue, blob: BlobReference(of: record)?.blob,
+            bytes: bytes)
     }
 }
 

@@ -89,6 +89,8 @@ public protocol StoreReader: AnyObject {
     /// The length of a complete blob that a record of the bucket may refer to: the bucket's owner has uploaded it, or
     /// a node of the bucket refers to it. nil for any other blob.
     func length(of blob: BlobID, by owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64?
+    /// The usage of a tree, from counters.
+    func usage(of owner: BucketID, in bucket: BucketRow) throws(StoreError) -> TreeUsage
     /// Keys of live objects above `key` in byte order, at most `limit`; for EMPTY in bounded batches.
     func liveKeys(
         in bucket: BucketRow, after key: EntityKey?, limit: Int

@@ -128,9 +128,8 @@ struct ShardGroup {
     private mutating func append(nodeOf entity: ActiveEntity, _ row: BucketRow) {
         guard let node = NodeID(text: entity.key.text) else { return }
         let state = entity.state
-        batch.append(
-            WriteBatch.NodeWrite(
-                bucket: row, node: node, row: state.isDeleted ? nil : NodeRow(of: state.value, gid: entity.gid)))
+        let written = state.isDeleted ? nil : NodeRow(of: state.value, bytes: state.size, gid: entity.gid)
+        batch.append(WriteBatch.NodeWrite(bucket: row, node: node, row: written))
     }
 
     private mutating func partIndex(of bucket: BucketID, _ active: ActiveBucket?) -> Int {

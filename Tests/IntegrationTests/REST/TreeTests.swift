@@ -68,6 +68,32 @@ struct TreeTests {
     }
 
     @Test(
+        "the usage of a tree is that of its nodes and blobs, also for an administrator, and of no other user",
+        .rows("tree-usage"), arguments: StoreKind.allCases)
+    func usage(kind: StoreKind) throws {
+        let store = try TestStore(kind)
+        let key = try store.addAdminKey()
+        let server = try TestServer(store: store.store)
+        defer { server.stop() }
+        let http = try server.http()
+        #expect(try http.ask("GET", "\(Self.place)/usage").status == 404, "no tree yet")
+        let operations = [try Self.put(1, below: .trunk(.home)), try Self.put(2, below: .node(NodeID(1)))]
+        #expect(try http.ask("POST", "\(Self.place)/batch", body: Self.text(1, operations)).status == 200)
+        let page = try http.ask("GET", "\(Self.place)/children?parent=home")
+        let record = try #require(JSONValue(parsing: page.body)["children"]?[0]?["nodes"]?[0]?["d"])
+        let used = try http.ask("GET", "\(Self.place)/usage")
+        let usage = try JSONValue(parsing: used.body)
+        let bytes = try #require(usage["nodes"]?["bytes"]?.intValue)
+        #expect(used.status == 200 && usage["nodes"]?["count"] == 2)
+        #expect(bytes > record.serialized().count && bytes < 3 * record.serialized().count)
+        #expect(usage["blobs"] == ["count": 0, "bytes": 0] && usage["uploads"] == ["count": 0, "bytes": 0])
+        let asAnn = [("x-simperium-user", "ann@example.com")]
+        #expect(try server.http(token: key).ask("GET", "\(Self.place)/usage", fields: asAnn).body == used.body)
+        #expect(try http.ask("GET", "tree/bob@example.com/usage").status == 404)
+        #expect(try http.ask("POST", "\(Self.place)/usage", body: "{}").status == 405)
+    }
+
+    @Test(
         "a server that starts removes what should have burned while it was down", .rows("tree-burn"),
         arguments: StoreKind.allCases)
     func burning(kind: StoreKind) throws {

@@ -213,8 +213,8 @@ import ThicketTestSupport
     func pageLimit() throws {
         let folder = StoreFolder()
         var limited: StoreSettings = .testing
-        // The tables of an empty store need more than forty pages.
-        limited.pagesMax = 64
+        // The tables of an empty store need more than sixty pages.
+        limited.pagesMax = 96
         let store = try SQLiteStore(path: folder.path("thicket.db"), settings: limited)
         let driver = try StoreDriver(try store.makeWriter(), seed: 43)
         let id: BucketID = try StoreDriver.id("a")

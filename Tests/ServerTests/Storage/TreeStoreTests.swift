@@ -19,7 +19,7 @@ struct TreeStoreTests {
     }
 
     private static func stored(_ place: NodePlace) -> NodeRow {
-        NodeRow(place: place, gid: 1, changed: 2, burnTime: nil, blob: nil)
+        NodeRow(place: place, gid: 1, changed: 2, burnTime: nil, blob: nil, bytes: 3)
     }
 
     @Test(
@@ -174,7 +174,8 @@ struct TreeStoreTests {
             ALTER TABLE node DROP COLUMN gid; ALTER TABLE node DROP COLUMN t; ALTER TABLE node DROP COLUMN x;
             ALTER TABLE node DROP COLUMN kids; DROP TABLE batch; DROP INDEX node_blob;
             ALTER TABLE node DROP COLUMN blob; DROP TABLE blob; DROP TABLE upload; DROP TABLE blob_use;
-            DROP TABLE blob_gone; PRAGMA user_version=\(Schema.version - 2)
+            DROP TABLE blob_gone; ALTER TABLE node DROP COLUMN bytes; DROP TABLE tree_use;
+            PRAGMA user_version=\(Schema.version - 3)
             """, in: "thicket.db")
         _ = try SQLiteStore(path: path, settings: .testing).makeWriter()
         let database = try Database(path: path)
@@ -198,6 +199,9 @@ struct TreeStoreTests {
             ("UPDATE node SET b = 7", "belong to no bucket"),
             ("INSERT INTO batch VALUES (7, zeroblob(16), x'00', x'00', 1, 1)", "1 rows of nodes and batches belong"),
             ("UPDATE node SET gid = gid + 1", "another change or burn time"), ("UPDATE node SET x = 1", "burn time"),
+            ("UPDATE node SET bytes = 1", "another number of bytes"),
+            ("UPDATE tree_use SET bytes = bytes + 1", "the counters of its tree differ from a recount"),
+            ("DELETE FROM tree_use", "the counters of its tree differ from a recount"),
             ("UPDATE node SET kids = 1", "3 rows of nodes have a wrong number of children"),
             ("UPDATE bucket SET mode = 0", "4 rows of nodes, 0 nodes"),
             (#"UPDATE chg SET diff = '{"t":{"o":"+","v":"clear"}}' WHERE gid = 1"#, "not a record"),

@@ -230,10 +230,12 @@ struct TreeBatchModelTests {
     private func compare(_ shard: TestShard, _ model: ModelTree) throws {
         let reader = try shard.store.makeReader()
         guard let row = try reader.bucket(shard.bucket)?.row else { return }
+        var bytes: Int64 = 0
         for (number, node) in model.nodes {
             #expect(try reader.place(of: NodeText.id(number), in: row) == node.place)
             #expect(try reader.entity(EntityKey(NodeText.key(number)), in: row)?.version == node.version)
             guard node.place != nil else { continue }
+            bytes += Int64(try reader.head(of: EntityKey(NodeText.key(number)), in: row)?.body?.count ?? 0)
             let read = ChildRead(
                 [.child(number)], limit: 100, cursor: .newest(before: .max), wantsStats: true, bytesMax: 1 << 20)
             let list = try #require(try reader.children(read, in: row).first)
@@ -245,5 +247,8 @@ struct TreeBatchModelTests {
                 #expect(child.stats?.count == below)
             }
         }
+        let blobs = BlobUsage(count: model.blobs.count, bytes: Int64(model.blobs.count) * ModelTree.blobLength)
+        let wanted = TreeUsage(nodes: model.live.count, bytes: bytes, blobs: blobs)
+        #expect(try reader.usage(of: shard.bucket, in: row) == wanted)
     }
 }

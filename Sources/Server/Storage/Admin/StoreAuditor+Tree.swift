@@ -24,13 +24,32 @@ extension StoreAuditor {
         guard row.gid == entity.gid, row.burnTime == nil || row.burnTime == record.burnTime else {
             throw broken("the table of nodes has another change or burn time of it")
         }
+        // Rows from before bytes were counted have none until the node's next change.
+        guard row.bytes == 0 || row.bytes == state.serializedSize else {
+            throw broken("the table of nodes has another number of bytes")
+        }
         try auditReference(record, at: node, in: bucket)
+    }
+
+    /// Checks that the counters of a bucket are the sums of its rows.
+    private func auditUsage(of bucket: BucketRow) throws(StoreError) {
+        let differing = try storing("counting the bytes of nodes") { () throws(SQLiteError) in
+            try reader.database.statement(
+                """
+                SELECT 1 FROM (SELECT count(*) AS nodes, ifnull(sum(bytes), 0) AS bytes FROM node WHERE b = ?1) AS n
+                    LEFT JOIN tree_use AS u ON u.b = ?1
+                WHERE n.nodes <> ifnull(u.nodes, 0) OR n.bytes <> ifnull(u.bytes, 0)
+                """
+            ).bind(1, bucket).first { _ in true } ?? false
+        }
+        if differing { findings.report("bucket \(bucket): the counters of its tree differ from a recount") }
     }
 
     /// Checks that the table has no other rows of the bucket, and that each leads up to a trunk.
     ///
     /// - Parameter live: number of the bucket's live objects.
     func auditNodes(of bucket: BucketRecord, live: Int) throws(StoreError) {
+        try auditUsage(of: bucket.row)
         let (rows, reached, miscounted) = try storing("counting nodes") { () throws(SQLiteError) in
             (
                 try reader.database.statement("SELECT count(*) FROM node WHERE b = ?1").bind(1, bucket.row)

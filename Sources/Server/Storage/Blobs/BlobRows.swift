@@ -19,6 +19,19 @@ enum BlobRows {
         }
     }
 
+    /// The counters of a user in an app, or of all users of the app as the user `""`.
+    static func usage(of app: String, _ user: String, _ database: Database) throws(SQLiteError) -> BlobUsage? {
+        try database.statement("SELECT blobs, bytes, open, uploads FROM blob_use WHERE app = ?1 AND user = ?2")
+            .bind(1, app).bind(2, user).first(usage)
+    }
+
+    /// The columns blobs, bytes, open and uploads.
+    static func usage(_ row: Statement) -> BlobUsage {
+        BlobUsage(
+            count: Int(row.integer(0)), bytes: row.integer(1), openBytes: row.integer(2), openCount: Int(row.integer(3))
+        )
+    }
+
     /// Removes the row of a blob. Its bytes are deleted later, also after a crash.
     static func remove(_ blob: [UInt8], _ database: Database) throws(SQLiteError) {
         try database.statement("DELETE FROM blob WHERE id = ?1").bind(1, blob).run()

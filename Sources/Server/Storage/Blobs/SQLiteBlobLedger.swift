@@ -82,14 +82,7 @@ final class SQLiteBlobLedger: BlobLedger {
     }
 
     private func usage(_ app: String, _ user: String) throws(SQLiteError) -> BlobUsage {
-        try database.statement("SELECT blobs, bytes, open, uploads FROM blob_use WHERE app = ?1 AND user = ?2")
-            .bind(1, app).bind(2, user).first(Self.usage) ?? BlobUsage()
-    }
-
-    private static func usage(_ row: Statement) -> BlobUsage {
-        BlobUsage(
-            count: Int(row.integer(0)), bytes: row.integer(1), openBytes: row.integer(2), openCount: Int(row.integer(3))
-        )
+        try BlobRows.usage(of: app, user, database) ?? BlobUsage()
     }
 
     // MARK: For the sweep
@@ -99,7 +92,7 @@ final class SQLiteBlobLedger: BlobLedger {
             try database.statement(
                 "SELECT sum(blobs), sum(bytes), sum(open), sum(uploads) FROM blob_use WHERE user = ''"
             )
-            .first(Self.usage) ?? BlobUsage()
+            .first(BlobRows.usage) ?? BlobUsage()
         }
     }
 

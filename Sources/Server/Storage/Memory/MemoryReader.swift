@@ -115,6 +115,14 @@ class MemoryReader: StoreReader {
         }
     }
 
+    final func usage(of owner: BucketID, in bucket: BucketRow) throws(StoreError) -> TreeUsage {
+        let state = try state()
+        let rows = state.nodes[bucket]?.rows ?? [:]
+        return TreeUsage(
+            nodes: rows.count, bytes: rows.values.reduce(0) { $0 + Int64($1.bytes) },
+            blobs: state.blobs.usage { $0 == owner.app && $1 == owner.user })
+    }
+
     final func length(of blob: BlobID, by owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64? {
         let state = try state()
         guard let known = state.blobs.blobs[blob] else { return nil }

@@ -12,6 +12,7 @@ struct NodeQueries {
     let answer: Statement
     let oldAnswers: Statement
     let blob: Statement
+    let usage: Statement
 
     /// The texts of the reads whose cost must not grow with the tree; a test holds their plans.
     enum Text {
@@ -35,7 +36,7 @@ struct NodeQueries {
     }
 
     init(_ database: Database) throws(SQLiteError) {
-        row = try database.prepare("SELECT parent, tag, gid, t, x, blob FROM node WHERE b = ?1 AND id = ?2")
+        row = try database.prepare("SELECT parent, tag, gid, t, x, blob, bytes FROM node WHERE b = ?1 AND id = ?2")
         atPlace = try database.prepare("SELECT id FROM node WHERE b = ?1 AND parent = ?2 AND tag = ?3")
         children = try database.prepare("SELECT id FROM node WHERE b = ?1 AND parent = ?2 ORDER BY tag LIMIT ?3")
         newest = try database.prepare(Text.newest)
@@ -49,5 +50,6 @@ struct NodeQueries {
             SELECT length FROM blob WHERE id = ?1 AND (app = ?2 AND user = ?3
             OR EXISTS (SELECT 1 FROM node WHERE b = ?4 AND blob = ?1))
             """)
+        usage = try database.prepare("SELECT nodes, bytes FROM tree_use WHERE b = ?1")
     }
 }

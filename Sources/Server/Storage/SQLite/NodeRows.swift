@@ -13,12 +13,21 @@ struct NodeRows {
     private let trimming: Statement
     private let forgetting: Statement
     private let adoption: Statement
+    private let adding: Statement
 
     init(_ database: Database) throws(SQLiteError) {
         self.database = database
         insertion = try database.prepare(
-            "INSERT INTO node (b, id, parent, tag, gid, t, x, blob, kids) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")
-        deletion = try database.prepare("DELETE FROM node WHERE b = ?1 AND id = ?2 RETURNING parent, kids, blob")
+            """
+            INSERT INTO node (b, id, parent, tag, gid, t, x, blob, kids, bytes)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            """)
+        deletion = try database.prepare("DELETE FROM node WHERE b = ?1 AND id = ?2 RETURNING parent, kids, blob, bytes")
+        adding = try database.prepare(
+            """
+            INSERT INTO tree_use (b, nodes, bytes) VALUES (?1, ?2, ?3)
+            ON CONFLICT (b) DO UPDATE SET nodes = nodes + ?2, bytes = bytes + ?3
+            """)
         adoption = try database.prepare("UPDATE blob SET orphaned = NULL WHERE id = ?1")
         counting = try database.prepare("UPDATE node SET kids = kids + ?3 WHERE b = ?1 AND id = ?2")
         answering = try database.prepare(
@@ -42,6 +51,13 @@ struct NodeRows {
         var kids = [Parent: Int64]()
         /// Blobs that removed rows referred to, and no new row.
         var left = Set<[UInt8]>()
+        /// Change of the usage.
+        var usage = [BucketRow: TreeUsage]()
+
+        mutating func add(_ nodes: Int, _ bytes: Int64, to bucket: BucketRow) {
+            usage[bucket, default: TreeUsage()].nodes += nodes
+            usage[bucket, default: TreeUsage()].bytes += bytes
+        }
     }
 
     /// Inside the open transaction. Old rows go first, because nodes of one group may exchange their places.
@@ -59,6 +75,9 @@ struct NodeRows {
         for (parent, change) in effects.kids where change != 0 && parent.id.count == NodeID.bytesCount {
             try counting.bind(1, parent.bucket).bind(2, parent.id).bind(3, change).run()
         }
+        for (bucket, change) in effects.usage {
+            try adding.bind(1, bucket).bind(2, Int64(change.nodes)).bind(3, change.bytes).run()
+        }
         if !effects.left.isEmpty { try BlobRows.orphan(effects.left, since: time, database) }
         return true
     }
@@ -66,9 +85,10 @@ struct NodeRows {
     /// - Returns: the number of children of the removed row.
     private func remove(_ write: WriteBatch.NodeWrite, _ effects: inout Effects) throws(SQLiteError) -> Int64 {
         let old = try deletion.bind(1, write.bucket).bind(2, write.node.octets).first {
-            (parent: $0.bytes(0), kids: $0.integer(1), blob: $0.optionalBytes(2))
+            (parent: $0.bytes(0), kids: $0.integer(1), blob: $0.optionalBytes(2), bytes: $0.integer(3))
         }
         guard let old else { return 0 }
+        effects.add(-1, -old.bytes, to: write.bucket)
         effects.kids[Parent(bucket: write.bucket, id: old.parent), default: 0] -= 1
         if let blob = old.blob { effects.left.insert(blob) }
         return old.kids
@@ -81,7 +101,8 @@ struct NodeRows {
         let parent = row.place.parent.stored
         try insertion.bind(1, write.bucket).bind(2, write.node.octets).bind(3, parent)
             .bind(4, row.place.tag.stored).bind(5, row.gid).bind(6, row.changed).bind(7, row.burnTime)
-            .bind(8, row.blob?.octets).bind(9, kids).run()
+            .bind(8, row.blob?.octets).bind(9, kids).bind(10, Int64(row.bytes)).run()
+        effects.add(1, Int64(row.bytes), to: write.bucket)
         effects.kids[Parent(bucket: write.bucket, id: parent), default: 0] += 1
         guard let blob = row.blob?.octets else { return true }
         try adoption.bind(1, blob).run()
@@ -109,19 +130,14 @@ extension SQLiteReader {
 
     /// The row of a node; nil when the node does not exist.
     final func nodeRow(of node: NodeID, in bucket: BucketRow) throws(StoreError) -> NodeRow? {
-        typealias Raw = (parent: [UInt8], tag: [UInt8], gid: GlobalID, changed: Int64, burnTime: Int64?, blob: [UInt8]?)
-        let found: Raw? = try storing("reading a node's place") { () throws(SQLiteError) in
-            try queries.nodes.row.bind(1, bucket).bind(2, node.octets).first {
-                ($0.bytes(0), $0.bytes(1), $0.integer(2), $0.integer(3), $0.optionalInteger(4), $0.optionalBytes(5))
-            }
+        let found: NodeRow?? = try storing("reading a node's place") { () throws(SQLiteError) in
+            try queries.nodes.row.bind(1, bucket).bind(2, node.octets).first { NodeRow(stored: $0) }
         }
         guard let found else { return nil }
-        guard let parent = NodeParent(stored: found.parent), let tag = NodeTag(stored: found.tag) else {
+        guard let row = found else {
             throw StoreError(.corrupt, "a row of the table node in bucket \(bucket) is not a place")
         }
-        return NodeRow(
-            place: NodePlace(parent: parent, tag: tag), gid: found.gid, changed: found.changed,
-            burnTime: found.burnTime, blob: found.blob.flatMap(BlobID.init(octets:)))
+        return row
     }
 
     final func length(of blob: BlobID, by owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64? {
@@ -190,11 +206,37 @@ extension SQLiteReader {
         return places
     }
 
+    final func usage(of owner: BucketID, in bucket: BucketRow) throws(StoreError) -> TreeUsage {
+        try reading { () throws(StoreError) in
+            try storing("reading the usage of a tree") { () throws(SQLiteError) in
+                var usage: TreeUsage =
+                    try queries.nodes.usage.bind(1, bucket).first {
+                        TreeUsage(nodes: Int($0.integer(0)), bytes: $0.integer(1))
+                    } ?? TreeUsage()
+                if let blobs = try BlobRows.usage(of: owner.app.text, owner.user.text, database) { usage.blobs = blobs }
+                return usage
+            }
+        }
+    }
+
     private static func node(_ octets: [UInt8], _ bucket: BucketRow) throws(StoreError) -> NodeID {
         guard let node = NodeID(octets: octets) else {
             throw StoreError(.corrupt, "a row of the table node in bucket \(bucket) has no id")
         }
         return node
+    }
+}
+
+extension NodeRow {
+    /// The columns parent, tag, gid, t, x, blob and bytes.
+    ///
+    /// - Returns: nil when they are not a place.
+    fileprivate init?(stored row: Statement) {
+        guard let parent = NodeParent(stored: row.bytes(0)), let tag = NodeTag(stored: row.bytes(1)) else { return nil }
+        self.init(
+            place: NodePlace(parent: parent, tag: tag), gid: row.integer(2), changed: row.integer(3),
+            burnTime: row.optionalInteger(4), blob: row.optionalBytes(5).flatMap(BlobID.init(octets:)),
+            bytes: Int(row.integer(6)))
     }
 }
 

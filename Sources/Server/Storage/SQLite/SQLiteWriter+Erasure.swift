@@ -54,16 +54,33 @@ extension SQLiteWriter {
             of: bucket, "DELETE FROM old_ccid WHERE b = ?1 AND h IN (SELECT h FROM old_ccid WHERE b = ?1 LIMIT ?2)",
             &budget)
         try orphanBlobs(of: bucket, &budget)
-        try eraseKeys(
-            of: bucket, "DELETE FROM node WHERE b = ?1 AND id IN (SELECT id FROM node WHERE b = ?1 LIMIT ?2)", &budget)
+        try eraseNodes(of: bucket, &budget)
         try eraseKeys(
             of: bucket, "DELETE FROM batch WHERE b = ?1 AND id IN (SELECT id FROM batch WHERE b = ?1 LIMIT ?2)", &budget
         )
         guard !budget.isSpent else { return }
         // A row number is part of the bucket's identity, so it is never reused.
         try Meta.set(Meta.erasedRow, max(bucket, try Meta.integer(Meta.erasedRow, database) ?? 0), database)
+        try database.statement("DELETE FROM tree_use WHERE b = ?1").bind(1, bucket).run()
         try database.statement("DELETE FROM bucket WHERE id = ?1").bind(1, bucket).run()
         budget.spend()
+    }
+
+    /// Deletes rows of nodes, and subtracts them from the usage of the tree.
+    private func eraseNodes(of bucket: BucketRow, _ budget: inout Budget) throws(SQLiteError) {
+        guard !budget.isSpent else { return }
+        var (count, bytes) = (0, Int64(0))
+        try database.statement(
+            """
+            DELETE FROM node WHERE b = ?1 AND id IN (SELECT id FROM node WHERE b = ?1 LIMIT ?2) RETURNING bytes
+            """
+        ).bind(1, bucket).bind(2, Int64(budget.rows)).forEach { (row) throws(SQLiteError) in
+            count += 1
+            bytes += row.integer(0)
+        }
+        budget.rows -= count
+        try database.statement("UPDATE tree_use SET nodes = nodes - ?2, bytes = bytes - ?3 WHERE b = ?1")
+            .bind(1, bucket).bind(2, Int64(count)).bind(3, bytes).run()
     }
 
     /// Releases the blobs of the bucket's nodes, before the nodes are deleted; those without another reference are

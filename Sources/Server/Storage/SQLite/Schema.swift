@@ -34,7 +34,9 @@ enum Schema {
         //   (`Segment`).
         // - node (the nodes of trees that are not removed): `id` 16 bytes; `parent` the 16 bytes of a node or the name
         //   of a trunk; `tag` 20 bytes; `gid` its newest change; `t` the stamp of that change; `x` its burn time, NULL
-        //   for none; `kids` number of nodes directly below; `blob` the blob that the record refers to.
+        //   for none; `kids` number of nodes directly below; `blob` the blob that the record refers to;
+        //   `bytes` of the record.
+        // - tree_use: number of rows of `node` of a bucket, and the sum of their bytes.
         // - batch (answers of batches of trees): `id` 16 bytes; `digest` SHA-256 of the batch as sent; `gid` its last
         //   change; `ts` time.
         // - blob (complete blobs): `id` 16 bytes; `app`, `user` the owner; `length` bytes; `completed` time; `orphaned`
@@ -228,6 +230,12 @@ enum Schema {
         CREATE TABLE blob_use (app TEXT NOT NULL, user TEXT NOT NULL, blobs INTEGER NOT NULL, bytes INTEGER NOT NULL,
             uploads INTEGER NOT NULL, open INTEGER NOT NULL, PRIMARY KEY (app, user)) WITHOUT ROWID;
         CREATE TABLE blob_gone (id BLOB PRIMARY KEY) WITHOUT ROWID;
+        """,
+        // Usage of trees. Older rows get their bytes with the node's next change.
+        """
+        ALTER TABLE node ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE tree_use (b INTEGER PRIMARY KEY, nodes INTEGER NOT NULL, bytes INTEGER NOT NULL);
+        INSERT INTO tree_use SELECT b, count(*), 0 FROM node GROUP BY b;
         """,
     ]
 
