@@ -225,6 +225,7 @@ final class MutantWriter: MutantReader, StoreWriter {
     var changeIDRunLength: Int? { inner.changeIDRunLength }
     func beginReads() { inner.beginReads() }
     func endReads() { inner.endReads() }
+    func refreshReads() { inner.refreshReads() }
     func beginCommit() -> Bool { inner.beginCommit() }
 
     func commit(_ batch: WriteBatch) throws(StoreError) {

@@ -182,6 +182,9 @@ public protocol StoreWriter: StoreReader {
     func beginReads()
     /// Ends what `beginReads` or `beginCommit` began; `commit` does so too.
     func endReads()
+    /// Lets the reads of an open group see what other writers of the store have committed since `beginReads`. Rows that
+    /// only this writer changes stay as they are.
+    func refreshReads()
     /// Prepares the next `commit` so that it waits only for the disk: acquires the locks it needs and holds them until
     /// `commit` or `endReads`.
     /// - Returns: false, with nothing held, when this would have to wait for another lock holder or when older work
@@ -211,6 +214,8 @@ extension StoreWriter {
     public func beginReads() {}
     /// Default: nothing to end.
     public func endReads() {}
+    /// Default: each read sees the newest state.
+    public func refreshReads() {}
     /// Default: nothing to prepare.
     public func beginCommit() -> Bool { true }
     /// Default for stores without app settings; only a store in a file has them.

@@ -60,9 +60,18 @@ extension ShardCore {
     /// refers to them; the writer checks once more in its transaction.
     func checkBlob(of decision: Decision, in bucket: ActiveBucket) throws(ChangeRejection) {
         guard !decision.isRemoval, let reference = BlobReference(of: decision.state.value) else { return }
-        let length = try reading { () throws(StoreError) in
-            try store.length(of: reference.blob, by: bucket.id, in: bucket.record?.row)
+        var length = try length(of: reference.blob, for: bucket)
+        if length == nil {
+            // The group may read a state from before the upload was completed.
+            store.refreshReads()
+            length = try self.length(of: reference.blob, for: bucket)
         }
         guard length == reference.length else { throw ChangeRejection(TreeRefusal.blobMissing) }
+    }
+
+    private func length(of blob: BlobID, for bucket: ActiveBucket) throws(ChangeRejection) -> Int64? {
+        try reading { () throws(StoreError) in
+            try store.length(of: blob, by: bucket.id, in: bucket.record?.row)
+        }
     }
 }

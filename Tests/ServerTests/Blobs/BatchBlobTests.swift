@@ -131,6 +131,23 @@ struct BatchBlobTests {
         #expect(try parts.left(after: 900 * Self.day, of: 3) == [1, 3])
     }
 
+    @Test("a blob that is completed while a group is open is there for the later changes of the group")
+    func completedMeanwhile() throws {
+        let parts = try parts(.sqlite, 1)
+        let shard = parts.shard
+        try shard.make(1, TestShard.put(1, "a", blob: blobID(1)))
+        let row = try #require(try shard.store.makeReader().bucket(shard.bucket)?.row)
+        shard.receive(try shard.writing(2, "b"))
+        for number in 2...3 { try parts.ledger.blob(blobID(number), Self.length) }
+        let seen = try shard.core.store.length(of: blobID(2), by: shard.bucket, in: row)
+        #expect(seen == nil, "the group reads an older state")
+        shard.receive(try shard.batch(2, [TestShard.put(3, "c", blob: blobID(2))]))
+        shard.receive(try shard.writing(4, "d", blob: blobID(3), length: Self.length))
+        let outcome = shard.core.commit()
+        #expect(outcome.appliedCount == 3 && outcome.refusedCount == 0)
+        #expect(try shard.numbers() == [1, 2, 3, 4] && parts.reads(2, through: 3) && parts.reads(3, through: 4))
+    }
+
     @Test("a blob that goes between decision and commit makes the whole batch refused, not a record broken")
     func race() throws {
         let parts = try parts(.sqlite, 2)

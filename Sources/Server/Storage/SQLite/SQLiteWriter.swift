@@ -62,6 +62,13 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         do { try database.commit() } catch { database.rollback() }
     }
 
+    func refreshReads() {
+        // With the lock, nothing was committed since the transaction began.
+        guard database.isInTransaction, !holdsWriteLock else { return }
+        endReads()
+        beginReads()
+    }
+
     func beginCommit() -> Bool {
         guard !database.isInTransaction, !isLogLong else { return false }
         database.setBusyTimeout(milliseconds: 0)
