@@ -137,8 +137,8 @@ package struct OperationQueue: Sendable {
 
     /// The operations for the next request, in an order that respects all dependencies.
     ///
-    /// Operations of one group are all in it or none. An operation that waits for the app blocks those that depend on it
-    /// and no others.
+    /// Operations of one group are all in it or none. An operation that waits for the app blocks those that depend on
+    /// it and no others.
     ///
     /// - Parameters:
     ///   - max: most operations, except that one group is never divided.

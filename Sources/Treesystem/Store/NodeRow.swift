@@ -14,6 +14,12 @@ package struct NodeRow: Sendable {
         case quarantined
         /// Removed here; the server has not confirmed it.
         case leaving
+        /// Another device moved the node, or one above it, into a branch that is removed here. Local changes of it are
+        /// kept.
+        case covered
+
+        /// Whether the node is in a branch that is removed here.
+        var isConcealed: Bool { self == .leaving || self == .covered }
     }
 
     package let id: NodeID

@@ -42,7 +42,10 @@ extension TreeStore {
     /// The shown nodes with this name below a parent: one, except for a moment while changes of the server arrive.
     package func rows(at place: Place) throws(TreeError) -> [NodeRow] {
         try rows(
-            "SELECT \(NodeRow.columns) FROM node WHERE parent = ?1 AND fold = ?2 AND state = 0 ORDER BY version DESC, id"
+            """
+            SELECT \(NodeRow.columns) FROM node WHERE parent = ?1 AND fold = ?2 AND state = 0
+            ORDER BY version DESC, id
+            """
         ) { $0.bind(1, place.parent.stored).bind(2, place.folded) }
     }
 
@@ -91,6 +94,34 @@ extension TreeStore {
             var ids = [NodeID]()
             try database.statement("SELECT id FROM node WHERE version > 0 AND scan <> ?1 ORDER BY id")
                 .bind(1, scan).forEach { if let id = NodeID(octets: $0.bytes(0)) { ids.append(id) } }
+            return ids
+        }
+    }
+
+    /// Shown nodes whose parent does not exist or is not shown; none, except within a turn.
+    package func orphans() throws(TreeError) -> [NodeID] {
+        try sql { (database) throws(SQLiteError) in
+            var ids = [NodeID]()
+            try database.statement(
+                """
+                SELECT id FROM node WHERE state = 0 AND length(parent) = 16
+                    AND parent NOT IN (SELECT id FROM node WHERE state = 0)
+                """
+            ).forEach { if let id = NodeID(octets: $0.bytes(0)) { ids.append(id) } }
+            return ids
+        }
+    }
+
+    /// Nodes that are being removed although their parent is not.
+    package func stranded() throws(TreeError) -> [NodeID] {
+        try sql { (database) throws(SQLiteError) in
+            var ids = [NodeID]()
+            try database.statement(
+                """
+                SELECT id FROM node WHERE state IN (3, 4)
+                    AND parent NOT IN (SELECT id FROM node WHERE state IN (3, 4))
+                """
+            ).forEach { if let id = NodeID(octets: $0.bytes(0)) { ids.append(id) } }
             return ids
         }
     }

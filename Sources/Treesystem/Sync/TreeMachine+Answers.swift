@@ -60,6 +60,7 @@ extension TreeMachine {
     mutating func confirm(
         _ operation: PendingOperation, _ opened: OpenedNode, version: Version, row: NodeRow?
     ) throws(TreeError) {
+        let before = try row.flatMap { row throws(TreeError) in try shown(row) }
         try drop(operation)
         guard var row else { return }
         var record = opened.record
@@ -68,13 +69,19 @@ extension TreeMachine {
         }
         (row.version, row.record) = (version, record.object.serialized())
         row.changed = record.stamps.changed ?? time.unix
-        if operation.fields.contains(.content), !queue.fields(of: row.id).contains(.content) {
-            row.content = opened.contentInfo
-        }
+        view(opened, in: &row)
+        row.state = try state(of: row)
         try write(row)
         try store.releaseQuarantine(row.id)
         keyring.keep(opened.childKeys, of: row.id)
-        if !queue.has(row.id), let (node, path) = try shown(row) { events.append(.pushed(node, path)) }
+        guard row.state == .open, let (node, path) = try shown(row) else { return }
+        if before == nil { try uncover(row, node, path) }
+        if let before, before.node.parent != node.parent || before.node.name != node.name {
+            // A later move of this device was given up meanwhile.
+            try makeRoom(for: row)
+            events.append(.moved(node, from: before.path, to: path))
+        }
+        if !queue.has(row.id) { events.append(.pushed(node, path)) }
     }
 
     /// The operation in flight that made this record; the nonce of the metadata is random, so equal bytes are proof.
@@ -100,19 +107,15 @@ extension TreeMachine {
             return try write(again)
         }
         try drop(operation)
-        for node in try store.branch(of: operation.node).reversed() {
-            guard let row = try store.row(node), row.state == .leaving else { continue }
-            if outcome.left == 0 {
-                try store.removeRow(node)
-                keyring.forget(node)
-            }
-        }
+        // The log removes the nodes.
         guard outcome.left > 0 else { return }
         // Removed nodes disappear again when the log arrives.
         for node in try store.branch(of: operation.node) {
-            guard let row = try store.row(node), row.state == .leaving else { continue }
+            guard let row = try store.row(node), row.state.isConcealed else { continue }
             try showServers(row)
-            if let row = try store.row(node), let (node, path) = try shown(row) { events.append(.discovered(node, path)) }
+            if let row = try store.row(node), let (node, path) = try shown(row) {
+                events.append(.discovered(node, path))
+            }
         }
     }
 
@@ -207,6 +210,7 @@ extension TreeMachine {
     }
 
     private mutating func failForGood(_ operation: PendingOperation, _ refusal: BatchRefusal) throws(TreeError) {
+        if try isGivenUp(operation) { return }
         let word = refusal.reason?.rawValue ?? String(refusal.code.rawValue)
         try fail(operation, TreeError(.refused, "the server refuses the change (\(word))", reason: word))
     }

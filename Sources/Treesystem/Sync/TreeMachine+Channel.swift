@@ -232,7 +232,8 @@ extension TreeMachine {
             try write(row)
             if entry.version == row.version, scan.isSame { return }
             if entry.version < row.version, scan.isSame {
-                return try tell(IntegrityFault(id, .rollback, "the server lists version \(entry.version) of \(row.version)"))
+                return try tell(
+                    IntegrityFault(id, .rollback, "the server lists version \(entry.version) of \(row.version)"))
             }
         }
         try received(id, object, version: entry.version)

@@ -67,7 +67,8 @@ extension TreeMachine {
     /// Gives a local node a free name.
     mutating func rename(_ row: NodeRow) throws(TreeError) {
         guard let name = row.name, let from = try store.path(of: .node(row.id)) else { return }
-        let taken = try store.names(below: row.parent)
+        // A node that is not shown may have the name too.
+        let taken = try store.names(below: row.parent).union([name.folded])
         var row = row
         row.name = name.free { taken.contains($0) }
         try write(row)

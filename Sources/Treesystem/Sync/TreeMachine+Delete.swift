@@ -49,6 +49,39 @@ extension TreeMachine {
         keyring.forget(node)
     }
 
+    /// Gives up an operation that cannot be made, if its node is removed here: the node stays where the server has it.
+    ///
+    /// - Returns: whether it was given up.
+    mutating func isGivenUp(_ operation: PendingOperation) throws(TreeError) -> Bool {
+        guard !operation.isDelete, let row = try store.row(operation.node), row.state == .leaving else { return false }
+        try drop(operation)
+        if row.version > 0 {
+            try showServers(row)
+        } else if !queue.has(row.id) {
+            try store.removeRow(row.id)
+            keyring.forget(row.id)
+        }
+        return true
+    }
+
+    /// A node is gone at the server: nodes that were put below it here, before the branch was removed here, stay where
+    /// the server has them.
+    mutating func release(below id: NodeID) throws(TreeError) {
+        for row in try store.allChildren(of: .node(id)) where row.state == .leaving {
+            if row.version == 0 { try release(below: row.id) }
+            for operation in queue.operations(of: row.id).reversed() where !operation.isDelete && !operation.isSending {
+                try drop(operation)
+            }
+            if row.version > 0 {
+                try showServers(row)
+            } else if !queue.has(row.id) {
+                hasWritten = true
+                try store.removeRow(row.id)
+                keyring.forget(row.id)
+            }
+        }
+    }
+
     // MARK: - By the app
 
     /// Sends an operation again that was held or has failed.
@@ -79,13 +112,20 @@ extension TreeMachine {
         guard let row = try store.row(operation.node) else { return try drop(operation) }
         if row.version == 0 { return try discardBranch(of: operation.node) }
         try drop(operation)
-        try showServers(row)
+        var before = row
+        if operation.fields.contains(.place),
+            let place = queue.operations(of: row.id).last(where: { $0.target != nil })?.target
+        {
+            // An earlier move still waits.
+            (before.parent, before.name) = (place.parent, place.name)
+        }
+        try showServers(before)
     }
 
     private mutating func restore(_ operation: PendingOperation) throws(TreeError) {
         try drop(operation)
         for node in try store.branch(of: operation.node) {
-            guard let row = try store.row(node), row.state == .leaving else { continue }
+            guard let row = try store.row(node), row.state.isConcealed else { continue }
             try showServers(row)
         }
     }
@@ -93,7 +133,7 @@ extension TreeMachine {
     /// Shows a node as the server has it, apart from what other operations write.
     mutating func showServers(_ row: NodeRow) throws(TreeError) {
         var row = row
-        row.state = .unopened
+        row.state = row.version == 0 ? .open : .unopened
         try write(row)
         guard let text = row.record, let record = try? NodeRecord(parsing: text, from: .server) else { return }
         try show(row.id, record, text, row.version)
@@ -103,9 +143,12 @@ extension TreeMachine {
     /// places.
     private mutating func discardBranch(of root: NodeID) throws(TreeError) {
         let nodes = try store.branch(of: root)
+        guard !nodes.contains(where: { queue.operations(of: $0).contains(where: \.isSending) }) else {
+            throw TreeError(.limit, "something in the branch is being sent: try again when it is answered")
+        }
         var returning = [NodeRow]()
         for node in nodes.reversed() {
-            for operation in queue.operations(of: node).reversed() where !operation.isSending { try drop(operation) }
+            for operation in queue.operations(of: node).reversed() { try drop(operation) }
             guard let row = try store.row(node) else { continue }
             if row.version > 0 {
                 returning.append(row)

@@ -62,14 +62,33 @@ extension TreeMachine {
         var waiting = [(id, record, text, version)]
         while let (id, record, text, version) = waiting.popLast() {
             guard try showOne(id, record, text, version, reports) else { continue }
-            // Nodes that arrived before their parent, or are no longer in a branch that is removed here.
-            let isShown = try store.row(id)?.state == .open
-            for row in try store.allChildren(of: .node(id)) {
-                guard row.state == .unopened || (isShown && row.state == .leaving && !isDeleted(row.id)) else { continue }
-                guard let text = row.record, let record = try? NodeRecord(parsing: text, from: .server) else { continue }
-                waiting.append((row.id, record, text, row.version))
+            waiting += try uncovered(below: id)
+        }
+    }
+
+    /// The records below a node that can be shown now: those that arrived before their parent, and those that are no
+    /// longer in a branch that is removed here. Nodes without a record are shown at once.
+    private mutating func uncovered(
+        below id: NodeID
+    ) throws(TreeError) -> [(NodeID, NodeRecord, [UInt8], Version)] {
+        let isShown = try store.row(id)?.state == .open
+        var (found, places) = ([(NodeID, NodeRecord, [UInt8], Version)](), [id])
+        while let place = places.popLast() {
+            for row in try store.allChildren(of: .node(place)) {
+                guard row.state == .unopened || (isShown && row.state.isConcealed && !isDeleted(row.id)) else {
+                    continue
+                }
+                if let text = row.record, let record = try? NodeRecord(parsing: text, from: .server) {
+                    found.append((row.id, record, text, row.version))
+                } else if row.version == 0 {
+                    var row = row
+                    row.state = .open
+                    try write(row)
+                    places.append(row.id)
+                }
             }
         }
+        return found
     }
 
     /// - Returns: whether the node's keys are known now.
@@ -109,9 +128,11 @@ extension TreeMachine {
         _ id: NodeID, _ record: NodeRecord, _ text: [UInt8], _ version: Version
     ) throws(TreeError) {
         var row = try store.row(id) ?? NodeRow(id, parent: record.parent, name: nil, state: .unopened)
-        (row.version, row.record, row.changed, row.scan) = (version, text, record.stamps.changed, channel.scanID ?? row.scan)
+        (row.version, row.record, row.changed, row.scan) = (
+            version, text, record.stamps.changed, channel.scanID ?? row.scan
+        )
         if !queue.fields(of: id).contains(.place) { (row.parent, row.name) = (record.parent, nil) }
-        if row.state != .leaving { row.state = .unopened }
+        if !row.state.isConcealed { row.state = .unopened }
         try write(row)
     }
 
@@ -149,13 +170,8 @@ extension TreeMachine {
         let theirs = try changes(from: old, to: opened)
         (row.version, row.record, row.scan) = (version, text, channel.scanID ?? row.scan)
         row.changed = opened.record.stamps.changed ?? row.changed
-        let mine = queue.fields(of: id)
-        if !mine.contains(.place) { (row.parent, row.name) = (opened.record.parent, opened.name) }
-        let isLeaving = try isLeaving(row.parent)
-        row.state = isLeaving || isDeleted(id) ? .leaving : .open
-        if !mine.contains(.content) { (row.content, row.modified) = (opened.contentInfo, opened.metadata.modified) }
-        if !mine.contains(.tags) { row.tags = opened.metadata.appTags }
-        if !mine.contains(.burnTime) { row.burnTime = opened.record.burnTime }
+        let mine = view(opened, in: &row)
+        row.state = try state(of: row)
         try write(row)
         try store.releaseQuarantine(id)
         try stopWaiting(id, version)
@@ -166,6 +182,35 @@ extension TreeMachine {
         try meet(theirs, mine, opened, row)
     }
 
+    /// Whether a node is shown, or removed with the branch that it is in.
+    func state(of row: NodeRow) throws(TreeError) -> NodeRow.State {
+        if isDeleted(row.id) { return .leaving }
+        guard case .node(let id) = row.parent else { return .open }
+        guard try store.row(id)?.state.isConcealed == true else { return .open }
+        return row.state == .leaving ? .leaving : .covered
+    }
+
+    /// A node that was to be removed is shown again, with what is below it.
+    mutating func uncover(_ row: NodeRow, _ node: Node, _ path: TreePath) throws(TreeError) {
+        events.append(.discovered(node, path))
+        for (id, record, text, version) in try uncovered(below: row.id) {
+            try show(id, record, text, version, reports: true)
+        }
+    }
+
+    /// Shows what the server has, except for what waiting operations write.
+    ///
+    /// - Returns: what they write.
+    @discardableResult
+    func view(_ opened: OpenedNode, in row: inout NodeRow) -> WriteFields {
+        let mine = queue.fields(of: row.id)
+        if !mine.contains(.place) { (row.parent, row.name) = (opened.record.parent, opened.name) }
+        if !mine.contains(.content) { (row.content, row.modified) = (opened.contentInfo, opened.metadata.modified) }
+        if !mine.contains(.tags) { row.tags = opened.metadata.appTags }
+        if !mine.contains(.burnTime) { row.burnTime = opened.record.burnTime }
+        return mine
+    }
+
     /// A node came into a branch that is removed here: it is removed with the rest, or shown again with what is left.
     private mutating func hide(_ row: NodeRow, _ before: (node: Node, path: TreePath)?) throws(TreeError) {
         guard let before else { return }
@@ -173,19 +218,13 @@ extension TreeMachine {
         for id in try store.branch(of: row.id) {
             guard var row = try store.row(id), row.state == .open else { continue }
             let shown = try shown(row)
-            row.state = .leaving
+            row.state = .covered
             try write(row)
             if let shown { events.append(.deleted(shown.node, shown.path)) }
         }
     }
 
     private func isDeleted(_ id: NodeID) -> Bool { queue.operations(of: id).contains(where: \.isDelete) }
-
-    /// Whether the place is in a branch that is removed here, and the server has not confirmed it.
-    private func isLeaving(_ place: NodeParent) throws(TreeError) -> Bool {
-        guard case .node(let id) = place else { return false }
-        return try store.row(id)?.state == .leaving
-    }
 
     /// What another device changed between two records of a node.
     private func changes(from old: NodeRow?, to opened: OpenedNode) throws(TreeError) -> WriteFields {
@@ -226,14 +265,15 @@ extension TreeMachine {
         hasWritten = true
         try store.removeRow(id)
         keyring.forget(id)
+        try release(below: id)
         if let before { events.append(.deleted(before.node, before.path)) }
     }
 
     /// Whether local changes would be lost with the node: its new content, or nodes that were put below it here.
     private func isWanted(_ row: NodeRow) throws(TreeError) -> Bool {
         let contents = queue.operations(of: row.id).filter { $0.fields.contains(.content) }
-        if contents.contains(where: { row.state == .open || !$0.isSending }) { return true }
-        for child in try store.allChildren(of: .node(row.id)) where child.state == .open {
+        if contents.contains(where: { row.state != .leaving || !$0.isSending }) { return true }
+        for child in try store.allChildren(of: .node(row.id)) where child.state == .open || child.state == .covered {
             if child.version == 0 || queue.fields(of: child.id).contains(.place) { return true }
         }
         return false

@@ -26,9 +26,20 @@ extension TreeMachine {
         guard push.asked.count < PushState.contentsMax else { return }
         for id in queue.ids where !push.asked.contains(id) {
             guard let operation = queue[id], operation.state == .waiting, !operation.content.isReady else { continue }
-            if try prepareContent(of: operation) { push.asked.insert(id) }
+            if try store.row(operation.node)?.state == .leaving {
+                try sendEmpty(operation)
+            } else if try prepareContent(of: operation) {
+                push.asked.insert(id)
+            }
             if push.asked.count >= PushState.contentsMax { return }
         }
+    }
+
+    /// The node is removed here; it is created only because others depend on it.
+    private mutating func sendEmpty(_ operation: PendingOperation) throws(TreeError) {
+        var operation = operation
+        operation.content = .none
+        try write(operation)
     }
 
     private mutating func prepareContent(of operation: PendingOperation) throws(TreeError) -> Bool {
@@ -234,6 +245,7 @@ extension TreeMachine {
 
     /// An operation cannot be sent: it waits for the app, with those that depend on it.
     mutating func fail(_ operation: PendingOperation, _ error: TreeError) throws(TreeError) {
+        if try isGivenUp(operation) { return }
         var operation = operation
         operation.state = .failed(error.reason ?? error.detail)
         try write(operation)

@@ -77,6 +77,7 @@ package struct TreeMachine {
         push.inFlight = try store.sent().flatMap { sent in
             BatchID(text: sent.request).map { PushState.InFlight(id: $0, operations: sent.operations.map(\.operation)) }
         }
+        push.asked = []
         keyring.forgetAll()
     }
 

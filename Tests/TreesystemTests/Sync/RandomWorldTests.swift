@@ -35,7 +35,9 @@ struct RandomWorldTests {
         #expect(world.server.nodes.count == 1)
     }
 
-    @Test("random changes on three devices over a hostile network: equal trees at rest, no node lost", arguments: TreeWorld.seeds)
+    @Test(
+        "random changes on three devices over a hostile network: equal trees at rest, no node lost",
+        arguments: TreeWorld.seeds)
     func randomChanges(seed: UInt64) throws {
         let world = try TreeWorld(seed: 39_000 + seed, devices: 4)
         var life = WorldLife()
@@ -144,8 +146,10 @@ struct WorldLife {
         #expect(server.count == world.server.nodes.count)
         for device in world.devices {
             let difference = Self.difference(try device.skeleton(), server)
-            #expect(difference.isEmpty, "device \(device.number)")
+            let rows = difference.isEmpty ? "" : try device.describe(Set(server.keys))
+            #expect(difference.isEmpty, "device \(device.number) \(rows)")
             #expect(try device.store.faults().isEmpty)
+            #expect(try device.store.orphans().isEmpty && device.store.stranded().isEmpty)
         }
         for id in created where world.server.nodes[id] == nil {
             #expect(world.server.removed.contains(id) || removed.contains(id), "\(id) is lost")

@@ -155,7 +155,9 @@ struct ModelServer: TreeView {
             return ["auth:user-1", "o:{\"mode\":\"tree\",\"store\":\"\(store)\"}"]
                 + answers(to: command, pageNodes: pageNodes, isLive: &isLive)
         }
-        if text.hasPrefix("i:") { return [page(String(text.split(separator: ":", omittingEmptySubsequences: false)[2]), pageNodes)] }
+        if text.hasPrefix("i:") {
+            return [page(String(text.split(separator: ":", omittingEmptySubsequences: false)[2]), pageNodes)]
+        }
         if text.hasPrefix("cv:") { return [since(String(text.dropFirst(3)), &isLive)] }
         if text.hasPrefix("e:") { return [entity(String(text.dropFirst(2)))] }
         return []

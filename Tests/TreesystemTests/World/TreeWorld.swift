@@ -28,7 +28,7 @@ final class TreeWorld {
 
     /// The seeds of the random tests; `THICKET_TREE_SEED` names a single one.
     static var seeds: Range<UInt64> {
-        guard let text = getenv("THICKET_TREE_SEED"), let seed = UInt64(String(cString: text)) else { return 0..<2 }
+        guard let text = getenv("THICKET_TREE_SEED"), let seed = UInt64(String(cString: text)) else { return 0..<12 }
         return seed..<seed + 1
     }
 
@@ -143,10 +143,11 @@ final class WorldDevice {
     var summary: String {
         let states = machine.queue.ids.compactMap { machine.queue[$0] }.map {
             "\($0.id) \($0.node.text.prefix(4)) \($0.isDelete ? "delete" : String($0.fields.rawValue)) \($0.state) "
-                + "\(chain($0)) waits \($0.waitsFor ?? 0) on \($0.dependencies)"
+                + "\($0.content) \(chain($0)) waits \($0.waitsFor ?? 0) on \($0.dependencies)"
         }
-        return "device \(number): \(machine.status), in flight \(machine.push.inFlight?.operations ?? []) \(machine.push.inFlight?.isSent ?? false), "
-            + "\(requests.count) requests, \(replies.count) replies, retry \(machine.push.retryAt ?? 0), \(states)"
+        return
+            "device \(number): \(machine.status), in flight \(machine.push.inFlight?.operations ?? []), "
+            + "\(requests.count) requests, \(replies.count) replies, asked \(machine.push.asked), \(states)"
     }
 
     private func chain(_ operation: PendingOperation) -> [String] {
@@ -285,6 +286,16 @@ final class WorldDevice {
             }
         }
         return nodes
+    }
+
+    /// The rows of nodes that are not shown although they should be.
+    func describe(_ ids: Set<NodeID>) throws -> String {
+        let shown = try skeleton()
+        return try ids.filter { shown[$0] == nil }.sorted().map { id in
+            guard let row = try store.row(id) else { return "\(id.text.prefix(4)) no row" }
+            return "\(id.text.prefix(4)) \(row.state) v\(row.version) below \(row.parent.text.prefix(4)) "
+                + "named \(row.name?.text ?? "-") position \(machine.channel.position?.text ?? "-")"
+        }.joined(separator: ", ")
     }
 
     /// Parents and names of all shown nodes.
