@@ -221,6 +221,7 @@ let suites: [Target] = [
         [
             "ThicketTreesystem", "ThicketClient", "ThicketTree", "ThicketTreeShape", "ThicketSQLite",
             "ThicketProtocol", "ThicketCrypto", "ThicketNonces", "ThicketTestSupport", "ThicketFaultDisk",
+            "ThicketTestServer", "ThicketServer",
         ]),
     tests("SQLiteTests", ["ThicketFaultDisk", "ThicketSQLite", "ThicketTestSupport"]),
     tests(

@@ -85,6 +85,33 @@ public struct ContentSpool: Sendable {
             content.sizes, thumbnailDigest: ContentHeader.digest(content.thumbnail), padding: padding, random: random)
     }
 
+    /// Bytes of `octets`.
+    package static let octetsCount = 1 + DataID.bytesCount + ContentAccess.keyBytes + TreeLimits.contentHeaderBytes
+
+    /// The plan as it is kept until its record is made: suite, id, key, header. It contains the key.
+    package var octets: [UInt8] {
+        [access.suite.rawValue] + id.octets + access.key.withUnsafeBytes { Array($0) } + header.octets
+    }
+
+    /// Reads a plan that was kept.
+    ///
+    /// - Returns: nil for bytes that are not one.
+    package init?(octets: some Collection<UInt8>) {
+        var rest = Array(octets)[...]
+        guard rest.count == Self.octetsCount, let suite = AEADSuite(rawValue: rest.removeFirst()),
+            let id = DataID(octets: Array(rest.prefix(DataID.bytesCount)))
+        else { return nil }
+        rest = rest.dropFirst(DataID.bytesCount)
+        let key = SecureBytes(copying: Array(rest.prefix(ContentAccess.keyBytes)))
+        guard let header = try? ContentHeader(octets: Array(rest.dropFirst(ContentAccess.keyBytes))) else { return nil }
+        let (length, isOver) = header.sizes.length.addingReportingOverflow(header.padding)
+        guard !isOver, length <= ContentLayout.lengthMax,
+            let map = try? SectionMap(header.sizes, plainLength: length)
+        else { return nil }
+        (self.id, self.header, self.map) = (id, header, map)
+        access = ContentAccess(suite, key: key, sizes: header.sizes)
+    }
+
     /// Whether the content belongs into the record: its sealed size is at most `TreeLimits.inlineBytesMax`.
     public var isInline: Bool { map.layout.sealedLength <= UInt64(TreeLimits.inlineBytesMax) }
 

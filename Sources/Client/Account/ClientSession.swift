@@ -12,9 +12,16 @@ public final class ClientSession: Sendable {
     let keeper: TokenKeeper
     let calls: ServerCalls
     let scheme: any AccountScheme
+    let place: SessionPlace
+    /// What other libraries run beside the buckets, such as the tree.
+    package let parts = SessionParts()
 
-    init(user: SessionUser, sync: Session, keeper: TokenKeeper, calls: ServerCalls, scheme: any AccountScheme) {
+    init(
+        user: SessionUser, sync: Session, keeper: TokenKeeper, calls: ServerCalls, scheme: any AccountScheme,
+        place: SessionPlace
+    ) {
         (self.user, self.sync, self.keeper, self.calls, self.scheme) = (user, sync, keeper, calls, scheme)
+        self.place = place
     }
 
     /// The id of this installation, as login tokens carry it in `device_id`.
@@ -154,6 +161,7 @@ public final class ClientSession: Sendable {
 
     /// Ends the session and releases the local store. Does not sign the user out: the token stays valid.
     public func close() async {
+        await parts.close()
         await keeper.close()
         await sync.close()
     }

@@ -148,7 +148,8 @@ public struct ThicketApp: Sendable {
             onToken: { [weak keeper] notice in keeper?.assumeIsolated { $0.handle(notice) } })
         await keeper.start()
         return ClientSession(
-            user: user, sync: Session(engine: engine), keeper: keeper, calls: calls, scheme: scheme)
+            user: user, sync: Session(engine: engine), keeper: keeper, calls: calls, scheme: scheme,
+            place: SessionPlace(endpoint: endpoint, store: store, options: options))
     }
 }
 

@@ -1,3 +1,11 @@
+/// What becomes of a user's token.
+package enum TokenFate: Sendable {
+    /// Connections use this token from now on.
+    case adopted(TokenMachine.Token)
+    /// The user is signed out: connections end.
+    case ended(SignOutReason)
+}
+
 /// Holds one user's token: runs `TokenMachine`, calls the token source, and passes new tokens to the live connection.
 ///
 /// The actor runs on the engine's thread, so that a notice from the engine and the reaction to it happen in one turn.
@@ -14,6 +22,8 @@ package actor TokenKeeper {
     private var renewal: Task<Void, Never>?
     private var isClosed = false
     private var alarm: (moment: Int64, task: Task<Void, Never>)?
+    /// Other connections of the user, which are told about the token at the same time as the engine.
+    private var followers = [@Sendable (TokenFate) -> Void]()
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { engine.executor }
 
@@ -115,7 +125,11 @@ package actor TokenKeeper {
         }
     }
 
+    /// Reports what becomes of the token to another connection of the user.
+    package func follow(_ follower: @escaping @Sendable (TokenFate) -> Void) { followers.append(follower) }
+
     private func adopt(_ token: TokenMachine.Token) {
+        for follower in followers { follower(.adopted(token)) }
         engine.assumeIsolated { engine in
             try? engine.act { (machine, now) throws(ClientError) in
                 ((), machine.adopt(token: token.text, number: token.number, now: now))
@@ -176,6 +190,7 @@ package actor TokenKeeper {
         renewal?.cancel()
         schedule()
         resume(.failed(ClientError(.closed, "the session is closed")))
+        followers = []
         hub.finish()
     }
 
@@ -198,6 +213,7 @@ package actor TokenKeeper {
             case .resume(let verdict): resume(verdict)
             case .adopt(let token): adopt(token)
             case .park(let reason):
+                for follower in followers { follower(.ended(reason)) }
                 engine.assumeIsolated { engine in
                     try? engine.act { (machine, now) throws(ClientError) in
                         ((), machine.signOut(reason.text, now: now))

@@ -4,7 +4,7 @@ internal import ThicketProtocol
 /// many events it missed.
 ///
 /// Used on the engine's thread only.
-struct EventHub<Element: Sendable> {
+package struct EventHub<Element: Sendable> {
     private struct Reader {
         let continuation: AsyncStream<Element>.Continuation
         var missed = 0
@@ -14,16 +14,16 @@ struct EventHub<Element: Sendable> {
     /// Makes the event that reports missed events to a slow reader; nil: nothing is reported.
     private let overrun: (@Sendable (_ missed: Int) -> Element)?
 
-    init(overrun: (@Sendable (_ missed: Int) -> Element)?) { self.overrun = overrun }
+    package init(overrun: (@Sendable (_ missed: Int) -> Element)?) { self.overrun = overrun }
 
-    var isEmpty: Bool { readers.isEmpty }
+    package var isEmpty: Bool { readers.isEmpty }
     /// Whether a reader missed events and has not been told yet.
-    var hasOverrun: Bool { readers.contains { $0.missed > 0 } }
+    package var hasOverrun: Bool { readers.contains { $0.missed > 0 } }
 
     /// Whether a reader exists that has no unreported misses.
     var canOffer: Bool { readers.contains { $0.missed == 0 } }
 
-    mutating func add(_ continuation: AsyncStream<Element>.Continuation) {
+    package mutating func add(_ continuation: AsyncStream<Element>.Continuation) {
         readers.append(Reader(continuation: continuation))
     }
 
@@ -32,7 +32,7 @@ struct EventHub<Element: Sendable> {
     ///
     /// - Returns: whether a reader's buffer took it.
     @discardableResult
-    mutating func yield(_ element: Element) -> Bool {
+    package mutating func yield(_ element: Element) -> Bool {
         var isEnqueued = false
         for index in readers.indices.reversed() {
             if readers[index].missed > 0, !admit(index) { continue }
@@ -71,7 +71,7 @@ struct EventHub<Element: Sendable> {
     }
 
     /// Reports their misses to the readers that have room again.
-    mutating func reportMissed() {
+    package mutating func reportMissed() {
         for index in readers.indices.reversed() where readers[index].missed > 0 {
             _ = admit(index, counting: false)
         }
@@ -93,7 +93,7 @@ struct EventHub<Element: Sendable> {
         }
     }
 
-    mutating func finish() {
+    package mutating func finish() {
         for reader in readers { reader.continuation.finish() }
         readers = []
     }

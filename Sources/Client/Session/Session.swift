@@ -1,4 +1,6 @@
 internal import Synchronization
+
+package import ThicketCrypto
 import ThicketProtocol
 public import ThicketSealed
 
@@ -46,6 +48,9 @@ public final class Session: Sendable {
         let given = SessionKeys(account)
         keys.withLock { $0 = given }
     }
+
+    /// The owner and the secret of the account's tree; nil while the session has no keys.
+    package var treeSecret: (owner: String, secret: SecureBytes)? { keys.withLock { $0.map { ($0.owner, $0.tree) } } }
 
     /// Whether the session has the keys of its account.
     public var hasKeys: Bool { keys.withLock { $0 != nil } }

@@ -8,6 +8,8 @@ struct SessionKeys: Sendable {
     let owner: String
     let app: String
     private let vault: SecureBytes
+    /// The secret of the account's tree in the app.
+    let tree: SecureBytes
     private let modes: [String: AccountBundle.BucketMode]
 
     /// Most epochs of one bucket for which keys are derived; objects may be sealed under the key of any epoch.
@@ -15,7 +17,7 @@ struct SessionKeys: Sendable {
 
     init(_ account: OpenAccount) {
         (owner, app) = (account.user, account.app)
-        (vault, modes) = (account.bundle.vaultSecret, account.bundle.buckets)
+        (vault, tree, modes) = (account.bundle.vaultSecret, account.bundle.treeSecret, account.bundle.buckets)
     }
 
     /// The mode of a bucket according to the bundle; nil when the bundle does not list the bucket.

@@ -86,6 +86,19 @@ public enum StoreLocation: Sendable, Hashable {
         }
     }
 
+    /// The folder of another part of the same store, and the key for its files.
+    ///
+    /// - Parameter part: the end of its name, such as `files`.
+    /// - Returns: nil for a store in memory.
+    /// - Throws: `store`.
+    package func folder(part: String) throws(ClientError) -> (path: String, key: StoreKey)? {
+        switch self {
+        case .memory: nil
+        case .file(let path): (path + "." + part, try Self.key(beside: path))
+        case .sealed(let path, let key): (path + "." + part, key)
+        }
+    }
+
     /// A lost key is not replaced by a new one, because what was sealed under the old key would look damaged.
     private static func key(beside path: String) throws(ClientError) -> StoreKey {
         let file = StoreKeyFile(path: path + ".key")

@@ -20,11 +20,24 @@ public protocol TreeDelegate: Sendable {
     func didDiscoverDeletedNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws
     /// A local change met one of another device.
     func didDiscoverConflict(_ conflict: TreeConflict, in transaction: inout TreeTransaction) throws
+    /// The data of a node, asked for when the queue is ready to upload it. An error leaves the change waiting; it never
+    /// becomes an empty content. This call and the next two are outside of transactions, and may call the tree.
+    func data(for node: Node, at path: TreePath) async throws -> NodeData
+    /// The metadata section, as `data(for:at:)`.
+    func metadata(for node: Node, at path: TreePath) async throws -> NodeData
+    /// The thumbnail, as `data(for:at:)`.
+    func thumbnail(for node: Node, at path: TreePath) async throws -> NodeData
     /// The server has confirmed local changes of a node.
     func didPushNodeData(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws
 }
 
 extension TreeDelegate {
+    /// No data.
+    public func data(for node: Node, at path: TreePath) async throws -> NodeData { .none }
+    /// No metadata.
+    public func metadata(for node: Node, at path: TreePath) async throws -> NodeData { .none }
+    /// No thumbnail.
+    public func thumbnail(for node: Node, at path: TreePath) async throws -> NodeData { .none }
     /// Does nothing.
     public func didDiscoverNewNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {}
     /// Does nothing.

@@ -83,6 +83,24 @@ public struct TreeError: Error, Sendable, Equatable, CustomStringConvertible {
         self.init(code, error.detail, reason: error.code.rawValue)
     }
 
+    /// The same failure of content.
+    public init(_ error: ContentError) {
+        let code: Code =
+            switch error {
+            case .contentDamaged, .newerFormat: .contentDamaged
+            case .contentMismatch: .contentMismatch
+            case .disk, .diskFull, .index: .store
+            case .cancelled: .cancelled
+            case .tooManyCallers, .tooManyFiles: .limit
+            case .unreachable: .network
+            case .refused: .refused
+            case .missing, .notFound, .outOfRange, .promiseFailed, .promiseTooDeep, .sourceChanged, .sourceUnreadable,
+                .tooLarge:
+                .content
+            }
+        self.init(code, error.description)
+    }
+
     /// The code and the text.
     public var description: String { "\(code): \(detail)" }
 }

@@ -35,12 +35,10 @@ extension TreeStore {
         }
     }
 
-    /// Marks the content of a node, in the version that this device knows, as to be downloaded.
-    package func mark(_ id: NodeID) throws(TreeError) {
-        try sql { (database) throws(SQLiteError) in
-            try database.statement(
-                "INSERT OR REPLACE INTO mark (node, components, version) SELECT id, 7, version FROM node WHERE id = ?1"
-            ).bind(1, id.octets).run()
-        }
+    /// Marks sections of a node, in the version that this device knows, as to be downloaded.
+    package func mark(_ id: NodeID, _ components: ContentComponents = .all) throws(TreeError) {
+        guard let row = try row(id) else { return }
+        var marks = StoredMarks(store: self)
+        try DownloadMarks.mark(id, components, version: row.version, in: &marks)
     }
 }

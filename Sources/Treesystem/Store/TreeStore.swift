@@ -55,7 +55,7 @@ package final class TreeStore {
     /// - `quarantine`: the newest record of a node that did not open, as the server sent it.
     /// - `listed`: directories whose children this device has, in a lazy skeleton.
     /// - `app`: what the app keeps in the same transactions (`TreeTransaction`).
-    /// - `mark`: nodes whose content is to be downloaded.
+    /// - `mark`: nodes whose content is to be downloaded; `sort` grows with each mark.
     private static let schema = """
         CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE node (
@@ -80,7 +80,8 @@ package final class TreeStore {
             PRIMARY KEY (collection, key)) WITHOUT ROWID;
         CREATE INDEX app_sort ON app (collection, sort, key);
         CREATE TABLE mark (
-            node BLOB NOT NULL, components INTEGER NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (node)
+            node BLOB NOT NULL, components INTEGER NOT NULL, version INTEGER NOT NULL, sort INTEGER NOT NULL,
+            PRIMARY KEY (node)
         ) WITHOUT ROWID;
         """
 

@@ -239,7 +239,11 @@ extension TreeMachine {
                 throw TreeError(.content, "the kept content is damaged")
             }
             return .inline(content)
-        case .uploaded, .spooled, .ask, .source: throw TreeError(.content, "the content is not ready")
+        case .uploaded:
+            guard let record = try store.spool(operation.id).flatMap(SpoolRecord.init(octets:)), let blob = record.blob
+            else { throw TreeError(.content, "the kept plan of the content is damaged") }
+            return .blob(record.plan, blob)
+        case .spooled, .ask, .source: throw TreeError(.content, "the content is not ready")
         }
     }
 

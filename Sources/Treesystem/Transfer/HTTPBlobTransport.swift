@@ -120,7 +120,7 @@ public struct HTTPBlobTransport: BlobTransport {
             && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20) || $0 == 0x2D }
     }
 
-    private static func percentEncoded(_ text: String) -> String {
+    static func percentEncoded(_ text: String) -> String {
         text.utf8.reduce(into: "") { encoded, byte in
             let isPlain =
                 (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)

@@ -1,0 +1,76 @@
+public import ThicketTreeShape
+
+/// A local change that the server has not confirmed, as the app sees it.
+public struct QueuedOperation: Sendable, Hashable, Identifiable {
+    /// What the operation does.
+    public enum Kind: Sendable, Hashable {
+        /// Makes the node.
+        case create
+        /// Changes it.
+        case change
+        /// Removes it and everything below it.
+        case delete
+    }
+
+    /// Where it is.
+    public enum State: Sendable, Hashable {
+        /// Waits for earlier operations, its content, or the connection.
+        case waiting
+        /// Its content is being uploaded.
+        case uploading
+        /// Is in a request to the server.
+        case sending
+        /// Another device changed the content too; waits for `retry` or `discard`.
+        case conflict
+        /// Another device removed the node; `retry` creates it again.
+        case removedElsewhere
+        /// The app could not provide the content; `retry` asks again.
+        case contentUnavailable
+        /// The server refuses it, with its word; waits for `retry` or `discard`.
+        case failed(reason: String)
+    }
+
+    /// The operation.
+    public let id: OperationID
+    /// The node.
+    public let node: NodeID
+    /// What it does.
+    public let kind: Kind
+    /// Where it is.
+    public let state: State
+    /// The progress of the upload of its content; nil without one.
+    public let progress: TransferProgress?
+    /// Refusals in a row that may be temporary.
+    public let attempts: Int
+
+    /// Whether it waits for the app.
+    public var needsApp: Bool {
+        switch state {
+        case .waiting, .uploading, .sending: false
+        case .conflict, .removedElsewhere, .contentUnavailable, .failed: true
+        }
+    }
+
+    init(_ operation: PendingOperation, _ progress: TransferProgress?) {
+        (id, node, self.progress) = (operation.id, operation.node, progress)
+        kind = operation.isDelete ? .delete : operation.isCreation ? .create : .change
+        attempts = Int(clamping: operation.attempts)
+        state =
+            switch operation.state {
+            case .waiting: operation.content == .spooled && progress != nil ? .uploading : .waiting
+            case .sending: .sending
+            case .held(.data): .conflict
+            case .held(.removed): .removedElsewhere
+            case .held(.content): .contentUnavailable
+            case .failed(let reason): .failed(reason: reason)
+            }
+    }
+}
+
+/// A call that waits for the queue.
+struct QueueWaiter {
+    /// What it waits for; nil: the whole queue, and what the server has.
+    let operation: OperationID?
+    let deadline: Int64
+    let continuation: CheckedContinuation<Result<Void, TreeError>, Never>
+}

@@ -1,0 +1,68 @@
+import ThicketClient
+import ThicketCrypto
+import ThicketPlatform
+import ThicketTree
+
+#if canImport(Darwin)
+    internal import Darwin
+#else
+    internal import Glibc
+#endif
+
+/// What keeps and transfers the contents of a tree.
+struct TreeContents: Sendable {
+    let disk: DiskStore
+    let uploader: Uploader
+    let downloads: DownloadManager
+    /// A folder that is removed when the tree is closed; nil for a folder that stays.
+    let temporaryFolder: String?
+
+    /// Opens the store of a session's tree, and its folder.
+    ///
+    /// - Throws: `store`, `limit`.
+    static func open(_ session: ClientSession) throws(TreeError) -> (store: TreeStore, contents: TreeContents) {
+        let place = session.sessionPlace
+        let store: TreeStore
+        let folder: (path: String, key: StoreKey)?
+        do throws(ClientError) {
+            let file = try place.store.open(part: "tree", place.options.durability)
+            do throws(TreeError) {
+                let durability = place.options.durability
+                store = if let file { try TreeStore(file, durability: durability) } else { try TreeStore() }
+            } catch { throw ClientError(.store, error.detail) }
+            folder = try place.store.folder(part: "files")
+        } catch { throw TreeError(error) }
+        return (store, try TreeContents(folder, HTTPBlobTransport(session)))
+    }
+
+    private init(
+        _ folder: (path: String, key: StoreKey)?, _ transport: any BlobTransport
+    ) throws(TreeError) {
+        do throws(ContentError) {
+            if let folder {
+                disk = try DiskStore(folder: folder.path, key: folder.key)
+                temporaryFolder = nil
+            } else {
+                let path = "\(Self.temporaryPath)/thicket-\(RandomBytes.hex(16))"
+                disk = try DiskStore(folder: path, key: .random())
+                temporaryFolder = path
+            }
+            uploader = try Uploader(transport)
+            downloads = try DownloadManager(disk: disk, transport: transport)
+        } catch { throw TreeError(error) }
+    }
+
+    private static var temporaryPath: String {
+        guard let path = getenv("TMPDIR"), path.pointee != 0 else { return "/tmp" }
+        return String(cString: path)
+    }
+
+    /// Closes the folder, and removes a temporary one.
+    func close() async {
+        await disk.close()
+        guard let folder = temporaryFolder else { return }
+        let files = SystemFiles()
+        for name in (try? files.names(in: folder)) ?? [] { try? files.remove("\(folder)/\(name)") }
+        rmdir(folder)
+    }
+}

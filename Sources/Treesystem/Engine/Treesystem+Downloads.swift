@@ -1,0 +1,176 @@
+import ThicketClient
+public import ThicketTree
+public import ThicketTreeShape
+
+/// Contents on this device and from the server.
+extension Treesystem {
+    /// Downloads of this tree.
+    ///
+    /// - Throws: `closed`.
+    public var downloadManager: DownloadManager {
+        get throws(TreeError) {
+            guard let manager = core?.contents.downloads else { throw .closed }
+            return manager
+        }
+    }
+
+    /// The folder of sealed files of this tree.
+    ///
+    /// - Throws: `closed`.
+    public var disk: DiskStore {
+        get throws(TreeError) {
+            guard let disk = core?.contents.disk else { throw .closed }
+            return disk
+        }
+    }
+
+    /// Names the blob of a node for transfers.
+    ///
+    /// - Returns: nil for a node without content, and for content in the record.
+    /// - Throws: `notFound`, `contentDamaged`, `store`, `closed`.
+    public func reference(of id: NodeID) throws(TreeError) -> BlobReference? {
+        try act { machine throws(TreeError) in
+            let row = try machine.shownRow(id)
+            guard let opened = try machine.open(row), case .blob(_, _, let blob)? = opened.record.data else {
+                return nil
+            }
+            do throws(NodeFault) {
+                guard let (key, map) = try opened.contentMap() else { return nil }
+                return BlobReference(
+                    owner: machine.tree.owner, node: id, blob: blob, key: key, map: map, version: row.version)
+            } catch { throw TreeError(.contentDamaged, error.description) }
+        }
+    }
+
+    /// Downloads sections of a node's content into the folder.
+    ///
+    /// - Returns: nil for a node without content, and for content in the record (`content(of:)`).
+    /// - Throws: `notFound`, `contentDamaged`, `limit`, `store`, `closed`.
+    public func downloadNodeData(
+        _ id: NodeID, components: ContentComponents = .all, options: DownloadOptions = DownloadOptions()
+    ) async throws(TreeError) -> DownloadTicket? {
+        guard let reference = try reference(of: id) else { return nil }
+        let manager = try downloadManager
+        do throws(ContentError) {
+            return try await manager.downloadNodeData(reference, components: components, options: options)
+        } catch { throw TreeError(error) }
+    }
+
+    /// The content of a node without network, if it fits into the record: what waits for the server, otherwise what the
+    /// server has.
+    ///
+    /// - Returns: nil for a node without content, and for one whose content is in a file (`reference(of:)`).
+    /// - Throws: `notFound`, `contentDamaged`, `store`, `closed`.
+    public func content(of id: NodeID) throws(TreeError) -> NodeContent? {
+        try act { machine throws(TreeError) in
+            let row = try machine.shownRow(id)
+            if let waiting = machine.contentOperation(of: id) {
+                guard waiting.content == .held else { return nil }
+                return try machine.store.heldContent(waiting.id).flatMap(HeldContent.content)
+            }
+            guard let opened = try machine.open(row), case .inline? = opened.record.data else { return nil }
+            do throws(NodeFault) { return try opened.inlineContent() } catch {
+                throw TreeError(.contentDamaged, error.description)
+            }
+        }
+    }
+
+    /// A section of a node's content, in memory: from this device if it is here, otherwise downloaded.
+    ///
+    /// - Returns: nil for a node without this section.
+    /// - Throws: `notFound`; `content` while the app has not provided it; `contentDamaged`, `contentMismatch`,
+    ///   `network`, `refused`, `store`, `closed`, `cancelled`.
+    public func data(of id: NodeID, _ section: ContentSection = .data) async throws(TreeError) -> [UInt8]? {
+        if let content = try content(of: id) {
+            let bytes =
+                switch section {
+                case .metadata: content.metadata
+                case .thumbnail: content.thumbnail
+                case .data: content.data
+                }
+            return bytes.isEmpty ? nil : bytes
+        }
+        let operation = try read { machine throws(TreeError) in machine.contentOperation(of: id) }
+        if let operation { return try await waiting(operation, section) }
+        guard let ticket = try await downloadNodeData(id, components: ContentComponents(section)) else { return nil }
+        do throws(ContentError) { return try await ticket.value()?.file.read(section) } catch { throw TreeError(error) }
+    }
+
+    /// A section of a content that is not uploaded yet.
+    private func waiting(
+        _ operation: PendingOperation, _ section: ContentSection
+    ) async throws(TreeError) -> [UInt8]? {
+        if operation.content == .none { return nil }
+        guard let record = spools[operation.id], let disk = core?.contents.disk,
+            let kept = await disk.spooled(record.plan.id, key: record.plan.key, map: record.plan.map)
+        else { throw TreeError(.content, "the app has not provided the content yet") }
+        if record.plan.map.sizes[section] == 0 { return nil }
+        do throws(ContentError) { return try kept.file.read(section) } catch { throw TreeError(error) }
+    }
+
+    // MARK: - Marks
+
+    /// Marks sections of a node as stale, in the version that this device has: the next drain downloads those that the
+    /// policy wants.
+    ///
+    /// - Throws: `notFound`, `store`, `closed`.
+    public func markNodeAsNeedsDownload(
+        _ id: NodeID, components: ContentComponents = .all
+    ) throws(TreeError) {
+        try act { machine throws(TreeError) in
+            _ = try machine.shownRow(id)
+            try machine.store.mark(id, components)
+        }
+    }
+
+    /// Removes marks, if the marked version is this one.
+    ///
+    /// - Returns: whether it was.
+    /// - Throws: `store`, `closed`.
+    @discardableResult
+    public func unmark(
+        _ id: NodeID, components: ContentComponents = .all, ifVersion version: Int64
+    ) throws(TreeError) -> Bool {
+        try act { machine throws(TreeError) in
+            var marks = StoredMarks(store: machine.store)
+            return try DownloadMarks.unmark(id, components, ifVersion: version, in: &marks)
+        }
+    }
+
+    /// The nodes that are marked, what was marked last first.
+    ///
+    /// - Throws: `store`, `closed`.
+    public var downloadMarks: [DownloadMark] {
+        get throws(TreeError) {
+            try read { machine throws(TreeError) in
+                try DownloadMarks.pending(in: StoredMarks(store: machine.store)) { _ throws(TreeError) in true }
+            }
+        }
+    }
+
+    /// Downloads what is marked, by the policy. The tree calls it whenever it has caught up with the server.
+    public func didReconnect() {
+        guard let manager = core?.contents.downloads, let marks = try? downloadMarks, !marks.isEmpty else { return }
+        let policy = policy
+        drain?.cancel()
+        drain = Task { [weak self] in
+            let tree = self
+            await MarkDrain(manager, policy).drain(
+                marks, reference: { await tree?.reference(of: $0) }, downloaded: { await tree?.downloaded($0) })
+        }
+    }
+
+    private func reference(of wish: DownloadWish) -> BlobReference? {
+        guard let reference = (try? reference(of: wish.node)).flatMap({ $0 }) else {
+            // Nothing is left to download of a node that is gone or whose content is in its record.
+            downloaded(wish)
+            return nil
+        }
+        return reference
+    }
+
+    private func downloaded(_ wish: DownloadWish) {
+        // A mark that stays is drained again.
+        _ = try? unmark(wish.node, components: wish.components, ifVersion: wish.version)
+    }
+}

@@ -1,0 +1,150 @@
+import ThicketClient
+public import ThicketTreeShape
+
+/// The queue of changes that the server has not confirmed.
+extension Treesystem {
+    /// The waiting operations, in the order in which they were made.
+    ///
+    /// - Throws: `closed`.
+    public var queue: [QueuedOperation] {
+        get throws(TreeError) {
+            let progress = progress
+            return try read { machine throws(TreeError) in
+                machine.queue.ids.compactMap { id in
+                    machine.queue[id].map { QueuedOperation($0, progress[id]) }
+                }
+            }
+        }
+    }
+
+    /// The waiting operations of a node.
+    ///
+    /// - Throws: `closed`.
+    public func operations(of node: NodeID) throws(TreeError) -> [QueuedOperation] {
+        let progress = progress
+        return try read { machine throws(TreeError) in
+            machine.queue.operations(of: node).map { QueuedOperation($0, progress[$0.id]) }
+        }
+    }
+
+    /// Sends an operation again that waits for the app: its content is asked for again, a node that was removed
+    /// elsewhere is created again, and in a conflict this device's content is kept.
+    ///
+    /// - Throws: `notFound`, `store`, `closed`.
+    public func retry(_ id: OperationID) throws(TreeError) {
+        try act { machine throws(TreeError) in try machine.retry(id) }
+    }
+
+    /// Gives up an operation: the node is again as the server has it; a node that the server never had is removed.
+    ///
+    /// - Throws: `notFound`; `limit` for an operation that is being sent; `store`, `closed`.
+    public func discard(_ id: OperationID) throws(TreeError) {
+        try act { machine throws(TreeError) in try machine.discard(id) }
+        endWaiters(TreeError(.cancelled, "the operation was discarded"), of: id)
+    }
+
+    /// Sends no more changes and contents until `resumePush`. Requests in flight go on.
+    ///
+    /// - Throws: `closed`.
+    public func pausePush() throws(TreeError) {
+        try act { machine throws(TreeError) in machine.push.isPaused = true }
+        for job in jobs.values { job.control.pause() }
+    }
+
+    /// Sends again.
+    ///
+    /// - Throws: `store`, `closed`.
+    public func resumePush() throws(TreeError) {
+        for job in jobs.values { job.control.resume() }
+        try act { machine throws(TreeError) in machine.push.isPaused = false }
+    }
+
+    /// Whether sending is paused.
+    public var isPushPaused: Bool { core?.machine.push.isPaused ?? false }
+
+    // MARK: - Waiting
+
+    /// Waits until the server has confirmed an operation, or it is no longer needed because a later change replaced it.
+    ///
+    /// - Throws: `cancelled` after `discard` or the cancellation of the task; `refused`, `content` when the operation
+    ///   waits for the app; `deadline`, `closed`.
+    public func wait(for id: OperationID, timeout: Duration = .seconds(60)) async throws(TreeError) {
+        try await wait(operation: id, timeout)
+    }
+
+    /// Waits until the tree is connected, has everything that the server had then, and all operations are confirmed.
+    ///
+    /// - Throws: as `wait(for:)`; `refused` or `content` when an operation waits for the app.
+    public func waitUntilSynced(timeout: Duration = .seconds(60)) async throws(TreeError) {
+        try await wait(operation: nil, timeout)
+    }
+
+    private func wait(operation: OperationID?, _ timeout: Duration) async throws(TreeError) {
+        if core == nil { throw .closed }
+        counter += 1
+        let id = counter
+        let deadline = monotonicMilliseconds() + timeout.components.seconds * 1_000
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                waiters[id] = QueueWaiter(operation: operation, deadline: deadline, continuation: continuation)
+                if Task.isCancelled { cancelWaiter(id) }
+                resumeWaiters(monotonicMilliseconds())
+            }
+        } onCancel: {
+            Task { await self.cancelWaiter(id) }
+        }
+        try result.get()
+    }
+
+    private func cancelWaiter(_ id: UInt64) {
+        waiters.removeValue(forKey: id)?.continuation.resume(
+            returning: .failure(TreeError(.cancelled, "the wait was cancelled")))
+    }
+
+    func endWaiters(_ error: TreeError, of operation: OperationID? = nil) {
+        for (id, waiter) in waiters where operation == nil || waiter.operation == operation {
+            waiters[id] = nil
+            waiter.continuation.resume(returning: .failure(error))
+        }
+    }
+
+    /// Answers the calls whose operations are over, or whose time is.
+    func resumeWaiters(_ now: Int64) {
+        guard !waiters.isEmpty, let machine = core?.machine else { return }
+        for (id, waiter) in waiters {
+            var result = waiter.operation.map { Self.result(of: $0, machine) } ?? Self.result(machine)
+            if result == nil, waiter.deadline <= now {
+                result = .failure(TreeError(.deadline, "not confirmed in time: \(machine.status.text)"))
+            }
+            guard let result else { continue }
+            waiters[id] = nil
+            waiter.continuation.resume(returning: result)
+        }
+    }
+
+    private static func result(of id: OperationID, _ machine: TreeMachine) -> Result<Void, TreeError>? {
+        guard let operation = machine.queue[id] else { return .success(()) }
+        switch operation.state {
+        case .waiting, .sending: return nil
+        case .held(.content): return .failure(TreeError(.content, "the app could not provide the content"))
+        case .held(.data), .held(.removed):
+            return .failure(TreeError(.refused, "another device changed the node: the operation waits for the app"))
+        case .failed(let reason):
+            return .failure(TreeError(.refused, "the operation failed (\(reason))", reason: reason))
+        }
+    }
+
+    private static func result(_ machine: TreeMachine) -> Result<Void, TreeError>? {
+        for id in machine.queue.ids {
+            if case .failure(let error)? = result(of: id, machine) { return .failure(error) }
+        }
+        if case .offline(.unauthorized(let text)) = machine.status { return .failure(TreeError(.network, text)) }
+        if case .offline(.wrongAccount) = machine.status {
+            return .failure(TreeError(.store, "the local tree belongs to another user"))
+        }
+        guard machine.queue.isEmpty, machine.channel.phase == .live, machine.push.inFlight == nil,
+            machine.channel.wanted.isEmpty
+        else { return nil }
+        return .success(())
+    }
+}

@@ -1,0 +1,240 @@
+import ThicketClient
+import ThicketTree
+import ThicketTreeShape
+
+/// Work on the content of an operation: asking the app, sealing, or uploading.
+struct ContentJob {
+    /// Tells a job from a later one for the same operation.
+    let number: UInt64
+    let task: Task<Void, Never>
+    let control: UploadControl
+}
+
+/// Contents of operations, from the app to the server.
+extension Treesystem {
+    /// Milliseconds after which an upload that failed is tried again.
+    private static let retryPause: Int64 = 60_000
+
+    private func startJob(
+        _ id: OperationID, _ body: @escaping @Sendable (Treesystem, _ number: UInt64, UploadControl) async -> Void
+    ) {
+        counter += 1
+        let (number, control) = (counter, UploadControl())
+        if core?.machine.push.isPaused == true { control.pause() }
+        jobs[id]?.task.cancel()
+        let task = Task { [weak self] in
+            guard let self else { return }
+            await body(self, number, control)
+            await self.endJob(id, number)
+        }
+        jobs[id] = ContentJob(number: number, task: task, control: control)
+    }
+
+    private func endJob(_ id: OperationID, _ number: UInt64) {
+        if jobs[id]?.number == number { jobs[id] = nil }
+    }
+
+    private func isCurrent(_ id: OperationID, _ number: UInt64) -> Bool { core != nil && jobs[id]?.number == number }
+
+    // MARK: - Asking and sealing
+
+    /// Asks the app for the content of an operation.
+    func ask(_ id: OperationID, _ node: Node, _ path: TreePath) {
+        if let sections = promises[id] { return seal(id, node.id, sections) }
+        guard let delegate else { return provide(id, .unavailable) }
+        startJob(id) { tree, number, _ in
+            let sections: NodeSections
+            do {
+                sections = NodeSections(
+                    metadata: try await delegate.metadata(for: node, at: path),
+                    thumbnail: try await delegate.thumbnail(for: node, at: path),
+                    data: try await delegate.data(for: node, at: path))
+            } catch { return await tree.failed(id, number) }
+            await tree.spooled(id, number, node.id, sections)
+        }
+    }
+
+    /// Seals a file of the app.
+    func spool(_ id: OperationID, _ path: String) {
+        guard let node = core?.machine.queue[id]?.node else { return }
+        seal(id, node, NodeSections(data: .file(path)))
+    }
+
+    func seal(_ id: OperationID, _ node: NodeID, _ sections: NodeSections) {
+        startJob(id) { tree, number, _ in await tree.spooled(id, number, node, sections) }
+    }
+
+    private func failed(_ id: OperationID, _ number: UInt64) {
+        if isCurrent(id, number) { provide(id, .unavailable) }
+    }
+
+    private func spooled(_ id: OperationID, _ number: UInt64, _ node: NodeID, _ sections: NodeSections) async {
+        guard isCurrent(id, number), let disk = core?.contents.disk else { return }
+        do throws(ContentError) {
+            let content = try await disk.spool(sections, node: node)
+            guard isCurrent(id, number) else { return await Self.discard(content, disk) }
+            jobs[id] = nil
+            promises[id] = nil
+            switch content {
+            case .none: provide(id, .none)
+            case .inline(let content): provide(id, .held(content))
+            case .blob(let blob): await provide(id, blob, disk)
+            }
+        } catch { failed(id, number) }
+    }
+
+    private static func discard(_ content: SpooledContent, _ disk: DiskStore) async {
+        guard case .blob(let blob) = content else { return }
+        // A file that stays is found at the next start (`compareSpools`).
+        try? await disk.remove(blob.plan.id)
+    }
+
+    private func provide(_ id: OperationID, _ content: TreeMachine.Provided) {
+        feed { machine throws(TreeError) in try machine.provided(id, content) }
+    }
+
+    private func provide(_ id: OperationID, _ blob: SpooledBlob, _ disk: DiskStore) async {
+        let record = SpoolRecord(blob.plan)
+        spools[id] = record
+        provide(id, .spooled(record.octets))
+        guard core != nil, self.record(of: id)?.plan.id != blob.plan.id else { return }
+        // The operation was dropped or got another content meanwhile.
+        spools[id] = nil
+        await Self.discard(.blob(blob), disk)
+    }
+
+    // MARK: - Uploading
+
+    func upload(_ id: OperationID) {
+        guard let contents = core?.contents, let record = record(of: id) else { return lose(id) }
+        spools[id] = record
+        let (map, key) = (record.plan.map, record.plan.key)
+        let progress = progress
+        startJob(id) { tree, number, control in
+            guard let kept = await contents.disk.spooled(record.plan.id, key: key, map: map) else {
+                return await tree.lose(id, number)
+            }
+            do throws(ContentError) {
+                let blob = try await contents.uploader.upload(
+                    kept.file, state: record.upload, control: control,
+                    save: { await tree.save(id, number, $0) }, progress: { progress.report(id, $0) })
+                await tree.uploaded(id, number, blob)
+            } catch { await tree.uploadFailed(id, number, error) }
+        }
+    }
+
+    private func record(of id: OperationID) -> SpoolRecord? {
+        (try? core?.machine.store.spool(id)).flatMap { $0 }.flatMap(SpoolRecord.init(octets:))
+    }
+
+    /// The spool file is gone, for example with a folder that was deleted: the app decides.
+    private func lose(_ id: OperationID) { provide(id, .unavailable) }
+
+    private func lose(_ id: OperationID, _ number: UInt64) {
+        if isCurrent(id, number) { lose(id) }
+    }
+
+    private func save(_ id: OperationID, _ number: UInt64, _ state: [UInt8]) {
+        guard isCurrent(id, number), var record = record(of: id) else { return }
+        record.upload = state
+        spools[id] = record
+        feed { machine throws(TreeError) in try machine.store.setSpool(id, record.octets) }
+    }
+
+    private func uploaded(_ id: OperationID, _ number: UInt64, _ blob: BlobID) {
+        guard isCurrent(id, number), var record = record(of: id) else { return }
+        jobs[id] = nil
+        record.blob = blob
+        spools[id] = record
+        feed { machine throws(TreeError) in try machine.uploaded(id, record.octets) }
+    }
+
+    private func uploadFailed(_ id: OperationID, _ number: UInt64, _ error: ContentError) {
+        guard isCurrent(id, number) else { return }
+        switch error {
+        case .cancelled: break
+        case .unreachable, .notFound, .disk, .diskFull, .tooManyCallers:
+            uploadRetries[id] = monotonicMilliseconds() + Self.retryPause
+            loop.wake()
+        case .missing, .contentDamaged, .contentMismatch: lose(id)
+        default:
+            feed { machine throws(TreeError) in
+                machine.push.asked.remove(id)
+                guard let operation = machine.queue[id] else { return }
+                try machine.fail(operation, TreeError(error))
+            }
+        }
+    }
+
+    /// Uploads again what failed for now.
+    func retryUploads() {
+        guard !uploadRetries.isEmpty else { return }
+        let now = monotonicMilliseconds()
+        let due = uploadRetries.filter { $0.value <= now }.keys
+        guard !due.isEmpty else { return }
+        for id in due { uploadRetries[id] = nil }
+        feed { machine throws(TreeError) in machine.push.asked.subtract(due) }
+    }
+
+    // MARK: - After an operation
+
+    /// An operation was confirmed or dropped, or has another content: nothing more is done for the old one.
+    func forget(_ id: OperationID) {
+        jobs.removeValue(forKey: id)?.task.cancel()
+        promises[id] = nil
+        uploadRetries[id] = nil
+        progress.remove(id)
+        guard let record = spools.removeValue(forKey: id), let contents = core?.contents else { return }
+        let isConfirmed = (try? core?.machine.store.hasContent(record.plan.id)) == true
+        Task {
+            if isConfirmed { return await Self.keepUploaded(record.plan.id, contents.disk) }
+            let kept = await contents.disk.spooled(record.plan.id, key: record.plan.key, map: record.plan.map)
+            if let kept, record.blob == nil, !record.upload.isEmpty {
+                await contents.uploader.abort(record.upload, of: kept.file)
+            }
+            // A file that stays is found at the next start.
+            try? await contents.disk.remove(record.plan.id)
+        }
+    }
+
+    private static func keepUploaded(_ id: DataID, _ disk: DiskStore) async {
+        // Without success, the next start repeats it.
+        try? await disk.uploaded(id)
+    }
+
+    // MARK: - At the start
+
+    func readSpools(_ store: TreeStore) throws(TreeError) {
+        for id in core?.machine.queue.ids ?? [] {
+            guard let octets = try store.spool(id), let record = SpoolRecord(octets: octets) else { continue }
+            spools[id] = record
+        }
+    }
+
+    /// Compares the files that wait for their upload with the operations: what a crash separated is put right.
+    func compareSpools() async {
+        guard let disk = core?.contents.disk else { return }
+        let waiting = await disk.waitingUploads
+        let named = Set(spools.values.map(\.plan.id))
+        for id in waiting where !named.contains(id) {
+            guard let store = core?.machine.store else { return }
+            if (try? store.hasContent(id)) == true {
+                await Self.keepUploaded(id, disk)
+            } else {
+                try? await disk.remove(id)
+            }
+        }
+    }
+}
+
+extension Treesystem {
+    /// Remembers a content that the app makes when it is needed.
+    func promise(_ id: OperationID, _ sections: NodeSections, _ node: Node?) {
+        promises[id] = sections
+        // The turn that made the operation may have asked already, before the promise was known.
+        guard let core, core.machine.push.asked.contains(id), let node = node?.id ?? core.machine.queue[id]?.node else {
+            return
+        }
+        seal(id, node, sections)
+    }
+}

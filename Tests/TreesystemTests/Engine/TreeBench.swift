@@ -1,0 +1,95 @@
+import Synchronization
+import Testing
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+import ThicketTree
+import ThicketTreeShape
+
+@testable import ThicketClient
+@testable import ThicketTreesystem
+
+/// A real server in this process, and devices of two accounts whose keys were made by the test.
+final class TreeBench: Sendable {
+    static let patience = Duration.seconds(120)
+
+    private let store: MemoryStore
+    private let running: Mutex<TestServer>
+    let port: Int
+    let ann: OpenAccount
+    let bob: OpenAccount
+
+    init() throws {
+        store = try MemoryStore.forTests()
+        let server = try TestServer(store: store)
+        port = server.port
+        running = Mutex(server)
+        (ann, bob) = (try Self.account("ann@example.com"), try Self.account("bob@example.com"))
+    }
+
+    deinit { running.withLock { $0.stop() } }
+
+    /// Keys that no other account has.
+    static func account(_ user: String) throws -> OpenAccount {
+        OpenAccount(
+            app: "app", user: user, name: user, accessKey: .random(), bundle: .make(), version: 1, pin: nil)
+    }
+
+    func app(_ store: StoreLocation = .memory) throws -> ThicketApp {
+        try ThicketApp(
+            server: "http://127.0.0.1:\(port)", app: "app", apiKey: "key", store: store, deviceId: "device")
+    }
+
+    /// A signed-in device.
+    func session(_ account: OpenAccount? = nil, _ store: StoreLocation = .memory) async throws -> ClientSession {
+        let account = account ?? ann
+        let name = account.user.prefix { $0 != "@" }
+        return try await app(store).resume(account, accessToken: "\(name)-token")
+    }
+
+    /// Permits another token of ann's, until a time in milliseconds since 1970.
+    func permit(_ token: String, until expires: Int64? = nil) throws {
+        store.addGrant(
+            TokenGrant(
+                app: try AppID("app"), user: try UserID("ann@example.com"), isReadOnly: false, expires: expires),
+            tokenHash: Hash.sha256(Array(token.utf8)))
+    }
+
+    /// Ends the server without a farewell, and starts it again on the same store and port.
+    func restartServer() throws {
+        try running.withLock { server in
+            server.abort()
+            server = try TestServer(store: store) {
+                [port] in $0.listen = ListenAddress(host: "127.0.0.1", port: UInt16(port))
+            }
+        }
+    }
+}
+
+extension Treesystem {
+    /// Returns once something is so, which is looked at after each event.
+    func wait(until isSo: @Sendable (isolated Treesystem) throws -> Bool) async throws {
+        let stream = events
+        if try isSo(self) { return }
+        for await _ in stream where try isSo(self) { return }
+        throw TreeError(.closed, "the events ended")
+    }
+
+    /// Paths of all nodes below home, sorted as `walk` gives them.
+    func paths() async throws -> [String] {
+        var paths = [String]()
+        for try await (path, _) in walk(from: TreePath(.home)) { paths.append(path.description) }
+        return paths
+    }
+}
+
+extension TreePath {
+    /// A path below home.
+    static func home(_ names: String...) throws -> TreePath { try TreePath(.home, names) }
+}
+
+extension NodeSections {
+    /// A content with a data section that fits into a record.
+    static func text(_ text: String) -> NodeSections { NodeSections(data: .bytes(Array(text.utf8))) }
+}
