@@ -39,6 +39,9 @@ package final class SessionParts: Sendable {
         return try outcome.get()
     }
 
+    /// Whether the session has ended.
+    package var isClosed: Bool { state.withLock(\.isClosed) }
+
     /// Ends all parts; no further one is made.
     func close() async {
         let parts = state.withLock { state in

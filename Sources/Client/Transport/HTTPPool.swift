@@ -78,11 +78,16 @@ extension ClientSession {
     package func transfer(
         _ pool: HTTPPool, method: String?, path: String, fields: [String], body: [UInt8]?, timeoutSeconds: Int
     ) async throws(ClientError) -> HTTPAnswer {
-        let calls = calls
+        let (calls, user) = (calls, user)
         return try await calling { token throws(ClientError) in
+            let own =
+                switch user {
+                case .partner: calls.partnerTokenFields(token)
+                case .account: calls.accountFields(token)
+                }
             let answer = try await pool.request(
-                "\(calls.address)/1/\(calls.app)/\(path)", method: method, fields: calls.accountFields(token) + fields,
-                body: body, timeoutSeconds: timeoutSeconds)
+                "\(calls.address)/1/\(calls.app)/\(path)", method: method, fields: own + fields, body: body,
+                timeoutSeconds: timeoutSeconds)
             guard answer.status != 401 else { throw ServerCalls.refusal(answer) }
             return answer
         }

@@ -17,6 +17,7 @@ extension ClientSession {
     public func tree(
         delegate: (any TreeDelegate)? = nil, policy: DownloadPolicy = .nothing
     ) async throws(TreeError) -> Treesystem {
+        if parts.isClosed { throw .closed }
         guard let (owner, secret) = sync.treeSecret else {
             throw TreeError(.noKeys, "the session has no keys of its account: the tree opens after a sign-in with keys")
         }
@@ -24,7 +25,10 @@ extension ClientSession {
         let (tree, options): (Treesystem, SyncOptions)
         do throws(ClientError) { (tree, options) = try await connectedTree(of: user) } catch { throw TreeError(error) }
         let keys = TreeKeys(secret: secret, tree: TreePlace(app: options.app, owner: user))
-        try await tree.start(TreeOptions(options), keys, delegate: delegate, policy: policy) {
+        var settings = TreeOptions(options)
+        // The server names a built-in account by its login name.
+        if case .account(let name, _) = self.user { settings.userName = name }
+        try await tree.start(settings, keys, delegate: delegate, policy: policy) {
             () throws(TreeError) in try TreeContents.open(self)
         }
         return tree
@@ -36,7 +40,7 @@ extension ClientSession {
         var isNew = false
         let tree = try parts.part("tree") { () throws(ClientError) in
             isNew = true
-            return Treesystem(
+            return Treesystem.init(
                 TreeConnection(self, TreePlace(app: options.app, owner: user)), loop: try EngineLoop())
         }
         if isNew { await followToken { [weak tree] fate in Task { await tree?.follow(fate) } } }

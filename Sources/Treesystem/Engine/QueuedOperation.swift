@@ -66,11 +66,3 @@ public struct QueuedOperation: Sendable, Hashable, Identifiable {
             }
     }
 }
-
-/// A call that waits for the queue.
-struct QueueWaiter {
-    /// What it waits for; nil: the whole queue, and what the server has.
-    let operation: OperationID?
-    let deadline: Int64
-    let continuation: CheckedContinuation<Result<Void, TreeError>, Never>
-}

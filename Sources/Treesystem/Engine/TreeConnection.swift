@@ -39,9 +39,9 @@ struct TreeConnection: Sendable {
     /// What an answer to a batch means. A refusal for reasons other than the batch says nothing about it.
     static func reply(_ answer: HTTPAnswer) -> BatchReply {
         if answer.status == 401 { return .unauthorized }
-        let asked = answer.fields["retry-after"].flatMap { Int64($0) }.map { $0 * 1_000 } ?? 0
+        let asked = answer.fields["retry-after"].flatMap { Int64($0) } ?? 0
         let unknown = BatchReply.unknown(
-            "the server answered \(answer.status)", retryAfter: min(max(0, asked), askedPauseMax))
+            "the server answered \(answer.status)", retryAfter: min(max(0, asked), askedPauseMax / 1_000) * 1_000)
         guard answer.status != 429, answer.status < 500 else { return unknown }
         guard let parsed = try? TreeBatchAnswer(parsing: answer.body) else { return unknown }
         if case .made = parsed, answer.status != 200 { return unknown }

@@ -15,7 +15,7 @@ struct TreeContents: Sendable {
     let uploader: Uploader
     let downloads: DownloadManager
     /// A folder that is removed when the tree is closed; nil for a folder that stays.
-    let temporaryFolder: String?
+    let temporary: TemporaryContents?
 
     /// Opens the store of a session's tree, and its folder.
     ///
@@ -41,28 +41,37 @@ struct TreeContents: Sendable {
         do throws(ContentError) {
             if let folder {
                 disk = try DiskStore(folder: folder.path, key: folder.key)
-                temporaryFolder = nil
+                temporary = nil
             } else {
                 let path = "\(Self.temporaryPath)/thicket-\(RandomBytes.hex(16))"
                 disk = try DiskStore(folder: path, key: .random())
-                temporaryFolder = path
+                temporary = TemporaryContents(path)
             }
             uploader = try Uploader(transport)
             downloads = try DownloadManager(disk: disk, transport: transport)
         } catch { throw TreeError(error) }
     }
 
-    private static var temporaryPath: String {
-        guard let path = getenv("TMPDIR"), path.pointee != 0 else { return "/tmp" }
-        return String(cString: path)
-    }
+    /// Where the folders of trees in memory are made.
+    private static let temporaryPath = "/tmp"
 
     /// Closes the folder, and removes a temporary one.
     func close() async {
         await disk.close()
-        guard let folder = temporaryFolder else { return }
+        temporary?.remove()
+    }
+}
+
+/// A folder that is removed with its files, at the latest with the value.
+final class TemporaryContents: Sendable {
+    let path: String
+
+    init(_ path: String) { self.path = path }
+    deinit { remove() }
+
+    func remove() {
         let files = SystemFiles()
-        for name in (try? files.names(in: folder)) ?? [] { try? files.remove("\(folder)/\(name)") }
-        rmdir(folder)
+        for name in (try? files.names(in: path)) ?? [] { try? files.remove("\(path)/\(name)") }
+        rmdir(path)
     }
 }

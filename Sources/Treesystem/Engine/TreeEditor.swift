@@ -102,6 +102,20 @@ public struct TreeEditor {
 }
 
 extension TreeMachine {
+    /// The node that a change returns, as it is after the change.
+    mutating func shown(
+        _ body: (inout TreeMachine) throws(TreeError) -> NodeRow
+    ) throws(TreeError) -> Node {
+        let row = try body(&self)
+        guard let node = row.node(isPending: queue.has(row.id)) else { throw .missing(row.id) }
+        return node
+    }
+
+    /// Runs reads that fill caches.
+    mutating func reading<Value>(
+        _ body: (inout TreeMachine) throws(TreeError) -> Value
+    ) throws(TreeError) -> Value { try body(&self) }
+
     /// The newest waiting operation that writes the content of a node.
     func contentOperation(of node: NodeID) -> PendingOperation? {
         queue.operations(of: node).last { $0.fields.contains(.content) }

@@ -1,27 +1,6 @@
 public import ThicketTree
 public import ThicketTreeShape
 
-/// How a change is queued.
-public struct ChangeOptions: Sendable {
-    /// Operations that must be confirmed first. Ids of confirmed ones are ignored.
-    public var after: Set<OperationID>
-    /// Higher ones are sent first, as far as dependencies allow.
-    public var priority: Int64
-    /// Whether this version of the content is sent also when a newer one is made before.
-    public var keepsVersion: Bool
-
-    /// Options; by default none.
-    public init(after: Set<OperationID> = [], priority: Int64 = 0, keepsVersion: Bool = false) {
-        (self.after, self.priority, self.keepsVersion) = (after, priority, keepsVersion)
-    }
-
-    var queueing: TreeMachine.Queueing {
-        var queueing = TreeMachine.Queueing()
-        (queueing.after, queueing.priority, queueing.isKept) = (after, priority, keepsVersion)
-        return queueing
-    }
-}
-
 /// Local changes. Each is in the store when its call returns, and waits in the queue for the server.
 extension Treesystem {
     /// Creates a node.
@@ -97,13 +76,28 @@ extension Treesystem {
     @discardableResult
     public func setNeedsUpload(_ id: NodeID, options: ChangeOptions = ChangeOptions()) throws(TreeError) -> Node {
         guard delegate != nil else { throw TreeError(.content, "there is no delegate that can be asked") }
-        return try make { machine throws(TreeError) in
+        return try make(of: id, nil) { machine throws(TreeError) in
             try machine.setContent(of: id, .ask, queueing: options.queueing)
         }
     }
 
     private func make(_ body: (inout TreeMachine) throws(TreeError) -> NodeRow) throws(TreeError) -> Node {
         try act { machine throws(TreeError) in try machine.shown(body) }
+    }
+
+    /// Makes a local change of a content.
+    ///
+    /// - Parameter promise: what is asked when the change is ready; nil: the content is not a promise.
+    private func make(
+        of node: NodeID, _ promise: NodeSections?, _ body: (inout TreeMachine) throws(TreeError) -> NodeRow
+    ) throws(TreeError) -> Node {
+        try act { machine throws(TreeError) in
+            let made = try machine.shown(body)
+            return (made, machine.contentOperation(of: node)?.id)
+        } then: { _, operation in
+            // The transaction's actions may ask for the content already.
+            if let operation { promises[operation] = promise }
+        }.0
     }
 
     /// Makes a local change with a content that may have to be sealed first.
@@ -113,15 +107,9 @@ extension Treesystem {
     ) async throws(TreeError) -> Node {
         switch GivenContent(content, canAsk: delegate != nil) {
         case .local(let local):
-            return try make { machine throws(TreeError) in try body(&machine, local) }
+            return try make(of: node, nil) { machine throws(TreeError) in try body(&machine, local) }
         case .promise(let sections):
-            let (made, operation) = try act { machine throws(TreeError) in
-                let made = try machine.shown { machine throws(TreeError) in try body(&machine, .ask) }
-                return (made, machine.contentOperation(of: node)?.id)
-            }
-            // The turn may have asked for the content already: it is answered with the promise.
-            if let operation { promise(operation, sections, made) }
-            return made
+            return try make(of: node, sections) { machine throws(TreeError) in try body(&machine, .ask) }
         case .spool(let sections): return try await spool(node, sections, body)
         }
     }
@@ -229,7 +217,7 @@ extension Treesystem {
         _ body: (inout TreeEditor) throws(TreeError) -> Value
     ) throws(TreeError) -> Value {
         let canAsk = delegate != nil
-        let (value, promised) = try act { machine throws(TreeError) in
+        let (value, _) = try act { machine throws(TreeError) in
             var queueing = TreeMachine.Queueing()
             // Numbers of operations are never used again, so that of the first one names the group.
             queueing.group = try machine.store.nextOperation().number
@@ -238,19 +226,9 @@ extension Treesystem {
             let value = try body(&editor)
             machine = editor.machine
             return (value, editor.promises)
+        } then: { _, promised in
+            for (operation, sections) in promised { promises[operation] = sections }
         }
-        for (operation, sections) in promised { promise(operation, sections, nil) }
         return value
-    }
-}
-
-extension TreeMachine {
-    /// The node that a change returns, as it is after the change.
-    mutating func shown(
-        _ body: (inout TreeMachine) throws(TreeError) -> NodeRow
-    ) throws(TreeError) -> Node {
-        let row = try body(&self)
-        guard let node = row.node(isPending: queue.has(row.id)) else { throw .missing(row.id) }
-        return node
     }
 }

@@ -29,7 +29,7 @@ extension Treesystem {
     /// - Returns: nil for a node without content, and for content in the record.
     /// - Throws: `notFound`, `contentDamaged`, `store`, `closed`.
     public func reference(of id: NodeID) throws(TreeError) -> BlobReference? {
-        try act { machine throws(TreeError) in
+        try read { machine throws(TreeError) in
             let row = try machine.shownRow(id)
             guard let opened = try machine.open(row), case .blob(_, _, let blob)? = opened.record.data else {
                 return nil
@@ -62,7 +62,7 @@ extension Treesystem {
     /// - Returns: nil for a node without content, and for one whose content is in a file (`reference(of:)`).
     /// - Throws: `notFound`, `contentDamaged`, `store`, `closed`.
     public func content(of id: NodeID) throws(TreeError) -> NodeContent? {
-        try act { machine throws(TreeError) in
+        try read { machine throws(TreeError) in
             let row = try machine.shownRow(id)
             if let waiting = machine.contentOperation(of: id) {
                 guard waiting.content == .held else { return nil }
@@ -150,13 +150,25 @@ extension Treesystem {
 
     /// Downloads what is marked, by the policy. The tree calls it whenever it has caught up with the server.
     public func didReconnect() {
-        guard let manager = core?.contents.downloads, let marks = try? downloadMarks, !marks.isEmpty else { return }
+        guard let manager = core?.contents.downloads, let marks = try? currentMarks(), !marks.isEmpty else { return }
         let policy = policy
         drain?.cancel()
         drain = Task { [weak self] in
             let tree = self
             await MarkDrain(manager, policy).drain(
                 marks, reference: { await tree?.reference(of: $0) }, downloaded: { await tree?.downloaded($0) })
+        }
+    }
+
+    /// The marks, moved to the versions that this device has: an older content cannot be downloaded any more.
+    private func currentMarks() throws(TreeError) -> [DownloadMark] {
+        try act { machine throws(TreeError) in
+            var stored = StoredMarks(store: machine.store)
+            for mark in try stored.marks() {
+                guard let row = try machine.store.row(mark.node), row.version > mark.version else { continue }
+                try DownloadMarks.mark(mark.node, mark.components, version: row.version, in: &stored)
+            }
+            return try DownloadMarks.pending(in: stored) { _ throws(TreeError) in true }
         }
     }
 

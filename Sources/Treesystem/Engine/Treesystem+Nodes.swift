@@ -8,12 +8,6 @@ extension Treesystem {
     /// Rows that `walk` reads at a time.
     static let pageRows = 100
 
-    /// Reads without a transaction: the tree's thread is the only one that writes.
-    func read<Value>(_ body: (TreeMachine) throws(TreeError) -> Value) throws(TreeError) -> Value {
-        guard let machine = core?.machine else { throw .closed }
-        return try body(machine)
-    }
-
     /// The node at a path; nil for a trunk, and when there is none.
     ///
     /// - Throws: `store`, `closed`.

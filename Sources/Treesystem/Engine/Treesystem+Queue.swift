@@ -27,6 +27,15 @@ extension Treesystem {
         }
     }
 
+    /// The progress of the upload of an operation's content. The stream keeps the newest value only, and ends with the
+    /// operation; it is empty for one that is not in the queue.
+    public func uploadProgress(of id: OperationID) -> AsyncStream<TransferProgress> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: TransferProgress.self, bufferingPolicy: .bufferingNewest(1))
+        if core?.machine.queue[id] == nil { continuation.finish() } else { progress.add(continuation, of: id) }
+        return stream
+    }
+
     /// Sends an operation again that waits for the app: its content is asked for again, a node that was removed
     /// elsewhere is created again, and in a conflict this device's content is kept.
     ///
@@ -40,7 +49,7 @@ extension Treesystem {
     /// - Throws: `notFound`; `limit` for an operation that is being sent; `store`, `closed`.
     public func discard(_ id: OperationID) throws(TreeError) {
         try act { machine throws(TreeError) in try machine.discard(id) }
-        endWaiters(TreeError(.cancelled, "the operation was discarded"), of: id)
+        waiters.end(TreeError(.cancelled, "the operation was discarded"), of: id)
     }
 
     /// Sends no more changes and contents until `resumePush`. Requests in flight go on.
@@ -86,7 +95,7 @@ extension Treesystem {
         let deadline = monotonicMilliseconds() + timeout.components.seconds * 1_000
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                waiters[id] = QueueWaiter(operation: operation, deadline: deadline, continuation: continuation)
+                waiters.add(id, operation, deadline: deadline, continuation)
                 if Task.isCancelled { cancelWaiter(id) }
                 resumeWaiters(monotonicMilliseconds())
             }
@@ -96,55 +105,11 @@ extension Treesystem {
         try result.get()
     }
 
-    private func cancelWaiter(_ id: UInt64) {
-        waiters.removeValue(forKey: id)?.continuation.resume(
-            returning: .failure(TreeError(.cancelled, "the wait was cancelled")))
-    }
-
-    func endWaiters(_ error: TreeError, of operation: OperationID? = nil) {
-        for (id, waiter) in waiters where operation == nil || waiter.operation == operation {
-            waiters[id] = nil
-            waiter.continuation.resume(returning: .failure(error))
-        }
-    }
+    private func cancelWaiter(_ id: UInt64) { waiters.cancel(id) }
 
     /// Answers the calls whose operations are over, or whose time is.
     func resumeWaiters(_ now: Int64) {
-        guard !waiters.isEmpty, let machine = core?.machine else { return }
-        for (id, waiter) in waiters {
-            var result = waiter.operation.map { Self.result(of: $0, machine) } ?? Self.result(machine)
-            if result == nil, waiter.deadline <= now {
-                result = .failure(TreeError(.deadline, "not confirmed in time: \(machine.status.text)"))
-            }
-            guard let result else { continue }
-            waiters[id] = nil
-            waiter.continuation.resume(returning: result)
-        }
-    }
-
-    private static func result(of id: OperationID, _ machine: TreeMachine) -> Result<Void, TreeError>? {
-        guard let operation = machine.queue[id] else { return .success(()) }
-        switch operation.state {
-        case .waiting, .sending: return nil
-        case .held(.content): return .failure(TreeError(.content, "the app could not provide the content"))
-        case .held(.data), .held(.removed):
-            return .failure(TreeError(.refused, "another device changed the node: the operation waits for the app"))
-        case .failed(let reason):
-            return .failure(TreeError(.refused, "the operation failed (\(reason))", reason: reason))
-        }
-    }
-
-    private static func result(_ machine: TreeMachine) -> Result<Void, TreeError>? {
-        for id in machine.queue.ids {
-            if case .failure(let error)? = result(of: id, machine) { return .failure(error) }
-        }
-        if case .offline(.unauthorized(let text)) = machine.status { return .failure(TreeError(.network, text)) }
-        if case .offline(.wrongAccount) = machine.status {
-            return .failure(TreeError(.store, "the local tree belongs to another user"))
-        }
-        guard machine.queue.isEmpty, machine.channel.phase == .live, machine.push.inFlight == nil,
-            machine.channel.wanted.isEmpty
-        else { return nil }
-        return .success(())
+        guard waiters.deadline != nil, let machine = core?.machine else { return }
+        waiters.resume(machine, now)
     }
 }

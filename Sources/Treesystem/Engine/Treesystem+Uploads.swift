@@ -60,7 +60,7 @@ extension Treesystem {
         seal(id, node, NodeSections(data: .file(path)))
     }
 
-    func seal(_ id: OperationID, _ node: NodeID, _ sections: NodeSections) {
+    private func seal(_ id: OperationID, _ node: NodeID, _ sections: NodeSections) {
         startJob(id) { tree, number, _ in await tree.spooled(id, number, node, sections) }
     }
 
@@ -128,7 +128,17 @@ extension Treesystem {
     }
 
     /// The spool file is gone, for example with a folder that was deleted: the app decides.
-    private func lose(_ id: OperationID) { provide(id, .unavailable) }
+    private func lose(_ id: OperationID) {
+        spools[id] = nil
+        feed { machine throws(TreeError) in
+            guard var operation = machine.queue[id], operation.content == .spooled else { return }
+            // `retry` asks for the content again.
+            operation.content = .ask
+            try machine.store.setSpool(id, nil)
+            try machine.write(operation)
+            try machine.provided(id, .unavailable)
+        }
+    }
 
     private func lose(_ id: OperationID, _ number: UInt64) {
         if isCurrent(id, number) { lose(id) }
@@ -155,7 +165,6 @@ extension Treesystem {
         case .cancelled: break
         case .unreachable, .notFound, .disk, .diskFull, .tooManyCallers:
             uploadRetries[id] = monotonicMilliseconds() + Self.retryPause
-            loop.wake()
         case .missing, .contentDamaged, .contentMismatch: lose(id)
         default:
             feed { machine throws(TreeError) in
@@ -181,9 +190,11 @@ extension Treesystem {
     /// An operation was confirmed or dropped, or has another content: nothing more is done for the old one.
     func forget(_ id: OperationID) {
         jobs.removeValue(forKey: id)?.task.cancel()
-        promises[id] = nil
         uploadRetries[id] = nil
-        progress.remove(id)
+        if core?.machine.queue[id] == nil {
+            promises[id] = nil
+            progress.remove(id)
+        }
         guard let record = spools.removeValue(forKey: id), let contents = core?.contents else { return }
         let isConfirmed = (try? core?.machine.store.hasContent(record.plan.id)) == true
         Task {
@@ -224,17 +235,5 @@ extension Treesystem {
                 try? await disk.remove(id)
             }
         }
-    }
-}
-
-extension Treesystem {
-    /// Remembers a content that the app makes when it is needed.
-    func promise(_ id: OperationID, _ sections: NodeSections, _ node: Node?) {
-        promises[id] = sections
-        // The turn that made the operation may have asked already, before the promise was known.
-        guard let core, core.machine.push.asked.contains(id), let node = node?.id ?? core.machine.queue[id]?.node else {
-            return
-        }
-        seal(id, node, sections)
     }
 }

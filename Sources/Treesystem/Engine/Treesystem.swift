@@ -43,7 +43,8 @@ public actor Treesystem: SessionPart {
     /// Uploads that failed for now, and the time at which each is tried again.
     var uploadRetries = [OperationID: Int64]()
     let progress = ProgressBoard()
-    var waiters = [UInt64: QueueWaiter]()
+    var waiters = QueueWaiters()
+    /// Numbers jobs and waiting calls.
     var counter: UInt64 = 0
     /// Compares the spool files with the operations; nothing is spooled before.
     var opening: Task<Void, Never>?
@@ -106,7 +107,8 @@ public actor Treesystem: SessionPart {
         statusHub.yield(.offline(.closed))
         statusHub.finish()
         eventHub.finish()
-        endWaiters(.closed)
+        waiters.end(.closed)
+        progress.removeAll()
         await contents.close()
     }
 
@@ -123,13 +125,22 @@ public actor Treesystem: SessionPart {
         TreeTime(monotonic: monotonicMilliseconds(), unix: SystemClock.unixMilliseconds())
     }
 
-    /// A local change or read: one transaction.
+    /// A local change: one transaction.
+    ///
+    /// - Parameter prepare: runs behind the transaction and before its actions.
     func act<Value>(
-        _ body: (inout TreeMachine) throws(TreeError) -> Value
+        _ body: (inout TreeMachine) throws(TreeError) -> Value, then prepare: (Value) -> Void = { _ in }
     ) throws(TreeError) -> Value {
         guard let outcome = try core?.machine.turn(Self.time, body) else { throw .closed }
+        prepare(outcome.value)
         perform(outcome.actions)
         return outcome.value
+    }
+
+    /// Reads without a transaction: the tree's thread is the only one that writes.
+    func read<Value>(_ body: (inout TreeMachine) throws(TreeError) -> Value) throws(TreeError) -> Value {
+        guard core != nil, let value = try core?.machine.reading(body) else { throw .closed }
+        return value
     }
 
     /// As `act`, for what comes from outside.
@@ -174,7 +185,7 @@ public actor Treesystem: SessionPart {
     private func pause() -> Int64? {
         eventHub.reportMissed()
         let now = monotonicMilliseconds()
-        var times = [core?.machine.deadline, uploadRetries.values.min(), waiters.values.map(\.deadline).min()]
+        var times = [core?.machine.deadline, uploadRetries.values.min(), waiters.deadline]
         if eventHub.hasOverrun { times.append(now + Self.overrunPause) }
         resumeWaiters(now)
         return times.compactMap { $0 }.min().map { max(0, $0 - now) }
@@ -252,6 +263,10 @@ public actor Treesystem: SessionPart {
     private func adopt(_ token: String, _ number: Int) {
         feed { machine throws(TreeError) in
             guard number >= machine.link.options.tokenNumber else { return }
+            // An open channel was opened with its own token: the server's report that this one has expired may still
+            // arrive, and must not count for the next one. `renew` fetches that then.
+            let isOpen = machine.link.isOpen && machine.channel.phase != .closed
+            guard !isOpen || machine.push.waitsForToken else { return }
             machine.adopt(token: token, number: number)
         }
     }

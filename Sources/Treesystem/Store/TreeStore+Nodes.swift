@@ -224,9 +224,10 @@ extension TreeStore {
 
     /// The nodes of a branch, parents first, the root included.
     package func branch(of root: NodeID) throws(TreeError) -> [NodeID] {
-        var (ids, next) = ([root], 0)
+        // A node is visited once, also in a store that is damaged.
+        var (ids, next, known) = ([root], 0, Set([root]))
         while next < ids.count {
-            ids += try allChildren(of: .node(ids[next])).map(\.id)
+            for row in try allChildren(of: .node(ids[next])) where known.insert(row.id).inserted { ids.append(row.id) }
             next += 1
         }
         return ids

@@ -118,13 +118,13 @@ package final class TreeStore {
 
     // MARK: - Named values
 
-    package func note(_ name: String) throws(TreeError) -> String? {
+    package func namedValue(_ name: String) throws(TreeError) -> String? {
         try sql { (database) throws(SQLiteError) in
             try database.statement("SELECT value FROM note WHERE name = ?1").bind(1, name).first { $0.text(0) }
         }
     }
 
-    package func setNote(_ name: String, _ value: String?) throws(TreeError) {
+    package func setNamedValue(_ name: String, _ value: String?) throws(TreeError) {
         try sql { (database) throws(SQLiteError) in
             guard let value else {
                 return try database.statement("DELETE FROM note WHERE name = ?1").bind(1, name).run()

@@ -78,7 +78,7 @@ extension TreeMachine {
         if before == nil { try uncover(row, node, path) }
         if let before, before.node.parent != node.parent || before.node.name != node.name {
             // A later move of this device was given up meanwhile.
-            try makeRoom(for: row)
+            try clearPlace(of: row)
             events.append(.moved(node, from: before.path, to: path))
         }
         if !queue.has(row.id) { events.append(.pushed(node, path)) }

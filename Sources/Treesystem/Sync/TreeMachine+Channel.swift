@@ -117,7 +117,10 @@ extension TreeMachine {
     }
 
     private mutating func authorized(_ user: String) {
-        guard user.utf8.elementsEqual(tree.owner.text.utf8) else { return park(.wrongAccount(user)) }
+        let names = [tree.owner.text, options.userName]
+        guard names.contains(where: { $0?.utf8.elementsEqual(user.utf8) == true }) else {
+            return park(.wrongAccount(user))
+        }
     }
 
     private mutating func authorizationFailed(_ code: Int, _ message: String) {
@@ -165,7 +168,7 @@ extension TreeMachine {
         channel.servedStore = options["store"]?.stringValue
         guard channel.position != nil else { return try beginScan() }
         // A position belongs to one bucket: its answer in another one means nothing.
-        if let known = try store.note("store"), let served = channel.servedStore, known != served {
+        if let known = try store.namedValue("store"), let served = channel.servedStore, known != served {
             return try scanAgain()
         }
         channel.phase = .catchingUp(CatchUp())
@@ -175,7 +178,7 @@ extension TreeMachine {
 
     private mutating func wantedNodes() throws(TreeError) -> [NodeID] {
         channel.wanted = [:]
-        for entry in try store.note("wanted")?.split(separator: ",") ?? [] {
+        for entry in try store.namedValue("wanted")?.split(separator: ",") ?? [] {
             let parts = entry.split(separator: ".")
             if parts.count == 2, let id = NodeID(text: String(parts[0])), let version = Version(parts[1]) {
                 channel.wanted[id] = version
@@ -187,11 +190,11 @@ extension TreeMachine {
     // MARK: - Reading all nodes
 
     private mutating func beginScan() throws(TreeError) {
-        let id = (try store.note("scan").flatMap { Int64($0) } ?? 0) + 1
+        let id = (try store.namedValue("scan").flatMap { Int64($0) } ?? 0) + 1
         hasWritten = true
-        try store.setNote("scan", String(id))
+        try store.setNamedValue("scan", String(id))
         var scan = TreeChannel.Scan(id: id)
-        let known = try store.note("store")
+        let known = try store.namedValue("store")
         scan.isSame = known == nil ? try !hasServersNodes : known == channel.servedStore
         channel.phase = .scanning(scan)
         awaitAnswer()
@@ -205,7 +208,7 @@ extension TreeMachine {
     mutating func scanAgain() throws(TreeError) {
         channel.position = nil
         hasWritten = true
-        try store.setNote("cv", nil)
+        try store.setNamedValue("cv", nil)
         try beginScan()
         if channel.scanID != nil { send(Messages.onChannel(0, Self.firstPage)) }
     }
@@ -232,7 +235,7 @@ extension TreeMachine {
             try write(row)
             if entry.version == row.version, scan.isSame { return }
             if entry.version < row.version, scan.isSame {
-                return try tell(
+                return try reportFault(
                     IntegrityFault(id, .rollback, "the server lists version \(entry.version) of \(row.version)"))
             }
         }
@@ -247,8 +250,8 @@ extension TreeMachine {
         }
         hasWritten = true
         channel.position = scan.current
-        try store.setNote("cv", scan.current?.text)
-        try store.setNote("store", channel.servedStore)
+        try store.setNamedValue("cv", scan.current?.text)
+        try store.setNamedValue("store", channel.servedStore)
         channel.phase = .catchingUp(CatchUp())
         askSince()
     }
@@ -286,7 +289,7 @@ extension TreeMachine {
         }
         if first != nil {
             hasWritten = true
-            try store.setNote("cv", channel.position?.text)
+            try store.setNamedValue("cv", channel.position?.text)
         }
         guard case .catchingUp(var catchUp) = channel.phase else { return }
         guard first != nil else { return changes.isEmpty ? caughtUp() : () }

@@ -37,6 +37,23 @@ extension TreeMachine {
         try write(operation)
     }
 
+    /// Another device's move and a waiting one of this device would make a cycle (T9): this device's is given up.
+    mutating func breakCycle(through row: NodeRow) throws(TreeError) {
+        let above = try store.ancestors(of: row.parent)
+        guard above.contains(row.id) else { return }
+        for id in above where queue.fields(of: id).contains(.place) {
+            guard var other = try store.row(id), other.version > 0, let opened = try open(other) else { continue }
+            // One that is being sent will be refused.
+            for operation in queue.operations(of: id) where operation.fields.contains(.place) && !operation.isSending {
+                try drop(.place, of: operation)
+            }
+            (other.parent, other.name) = (opened.record.parent, opened.name)
+            try write(other)
+            try clearPlace(of: other)
+            if let (node, _) = try shown(other) { events.append(.conflict(.location(node))) }
+        }
+    }
+
     /// Both changed the content: this device's waits for the app, so that neither is lost.
     private mutating func holdContent(_ row: NodeRow) throws(TreeError) {
         for operation in queue.operations(of: row.id) where operation.fields.contains(.content) {
@@ -51,7 +68,7 @@ extension TreeMachine {
 
     /// Another device's node has its place at the server; local nodes with the same name that are not there yet give
     /// way.
-    mutating func makeRoom(for row: NodeRow) throws(TreeError) {
+    mutating func clearPlace(of row: NodeRow) throws(TreeError) {
         guard let place = row.place else { return }
         for other in try store.rows(at: place) where other.id != row.id {
             // A node that is at this place at the server too has moved; its change will arrive.

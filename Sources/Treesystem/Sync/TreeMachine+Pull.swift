@@ -8,7 +8,7 @@ extension TreeMachine {
     /// before is ignored, and for one that does not fit the whole record is requested.
     mutating func apply(_ change: AppliedChange) throws(TreeError) {
         guard let id = NodeID(text: change.key.text) else {
-            return try tell(IntegrityFault(NodeID(0), .form, "a change of something that is not a node"))
+            return try reportFault(IntegrityFault(NodeID(0), .form, "a change of something that is not a node"))
         }
         let row = try store.row(id)
         guard change.operation == .modify else { return try removed(id, at: change.ev) }
@@ -151,10 +151,10 @@ extension TreeMachine {
         }
         try write(row)
         try store.quarantine(fault, version, text)
-        try tell(fault)
+        try reportFault(fault)
     }
 
-    mutating func tell(_ fault: IntegrityFault) throws(TreeError) { events.append(.integrity(fault)) }
+    mutating func reportFault(_ fault: IntegrityFault) throws(TreeError) { events.append(.integrity(fault)) }
 
     /// Makes a genuine record the server's state of the node, and shows what local operations do not write.
     private mutating func accept(
@@ -173,11 +173,12 @@ extension TreeMachine {
         let mine = view(opened, in: &row)
         row.state = try state(of: row)
         try write(row)
+        try breakCycle(through: row)
         try store.releaseQuarantine(id)
         try stopWaiting(id, version)
         keyring.keep(opened.childKeys, of: id)
         guard row.state == .open else { return try hide(row, before) }
-        if !mine.contains(.place) { try makeRoom(for: row) }
+        if !mine.contains(.place) { try clearPlace(of: row) }
         if reports { try report(row, before, theirs) }
         try meet(theirs, mine, opened, row)
     }
@@ -353,7 +354,7 @@ extension TreeMachine {
 
     private func storeWanted() throws(TreeError) {
         let list = channel.wanted.sorted { $0.key < $1.key }.map { "\($0.key.text).\($0.value)" }
-        try store.setNote("wanted", list.isEmpty ? nil : list.joined(separator: ","))
+        try store.setNamedValue("wanted", list.isEmpty ? nil : list.joined(separator: ","))
     }
 }
 

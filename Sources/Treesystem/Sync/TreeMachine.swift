@@ -53,7 +53,7 @@ package struct TreeMachine {
     /// A store belongs to one tree.
     private static func claim(_ store: TreeStore, _ tree: TreePlace) throws(TreeError) {
         let name = "\(tree.app.text)/\(tree.owner.text)"
-        guard let known = try store.note("tree") else { return try store.setNote("tree", name) }
+        guard let known = try store.namedValue("tree") else { return try store.setNamedValue("tree", name) }
         guard known.utf8.elementsEqual(name.utf8) else {
             throw TreeError(.store, "the local tree belongs to another account or app")
         }
@@ -62,10 +62,10 @@ package struct TreeMachine {
     private static func clientID(
         _ store: TreeStore, _ random: inout any RandomNumberGenerator & Sendable
     ) throws(TreeError) -> ClientID {
-        if let known = try store.note("client"), let id = try? ClientID(known) { return id }
+        if let known = try store.namedValue("client"), let id = try? ClientID(known) { return id }
         let fresh = "thicket-tree-" + [random.next(), random.next()].map { String($0, radix: 16) }.joined()
         guard let id = try? ClientID(fresh) else { preconditionFailure("letters and digits are a client id") }
-        try store.setNote("client", fresh)
+        try store.setNamedValue("client", fresh)
         return id
     }
 
@@ -73,7 +73,7 @@ package struct TreeMachine {
     mutating func read() throws(TreeError) {
         queue = OperationQueue()
         for operation in try store.operations() { queue.add(operation) }
-        channel.position = try store.note("cv").flatMap { try? ChangeVersion($0) }
+        channel.position = try store.namedValue("cv").flatMap { try? ChangeVersion($0) }
         push.inFlight = try store.sent().flatMap { sent in
             BatchID(text: sent.request).map { PushState.InFlight(id: $0, operations: sent.operations.map(\.operation)) }
         }
@@ -207,6 +207,8 @@ package struct TreeOptions: Sendable {
     package var sync: SyncOptions
     /// What happens when a local node and another device's have one name.
     package var nameConflicts = NameConflictPolicy.rename
+    /// The server's name for the owner, where it is not the id.
+    package var userName: String?
 
     package init(_ sync: SyncOptions) { self.sync = sync }
 }

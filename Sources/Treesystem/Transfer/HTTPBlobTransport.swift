@@ -167,11 +167,16 @@ public struct HTTPBlobTransport: BlobTransport {
         case 200..<300: return nil
         case 404: return .gone
         case 409: return conflict(answer.body)
-        case 429, 500...: return .busy(after: answer.fields["retry-after"].flatMap { Int64($0) }.map { $0 * 1_000 })
+        case 429, 500...: return .busy(after: answer.fields["retry-after"].flatMap { Int64($0) }.map(milliseconds))
         // The bytes were changed on the way: they are sent again.
         case 400 where code(answer.body) == "hash_mismatch": return .lost
         default: return .refused(answer.status)
         }
+    }
+
+    /// A pause of the server's in milliseconds, within bounds.
+    private static func milliseconds(_ seconds: Int64) -> Int64 {
+        min(max(0, seconds), TransferLimits.askedPauseMax / 1_000) * 1_000
     }
 
     private static func conflict(_ body: [UInt8]) -> BlobFailure {

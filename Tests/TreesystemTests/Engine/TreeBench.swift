@@ -15,6 +15,7 @@ final class TreeBench: Sendable {
     static let patience = Duration.seconds(120)
 
     private let store: MemoryStore
+    private let blobs = MemoryBlobStore()
     private let running: Mutex<TestServer>
     let port: Int
     let ann: OpenAccount
@@ -22,7 +23,7 @@ final class TreeBench: Sendable {
 
     init() throws {
         store = try MemoryStore.forTests()
-        let server = try TestServer(store: store)
+        let server = try TestServer(store: store, blobs: blobs)
         port = server.port
         running = Mutex(server)
         (ann, bob) = (try Self.account("ann@example.com"), try Self.account("bob@example.com"))
@@ -56,11 +57,20 @@ final class TreeBench: Sendable {
             tokenHash: Hash.sha256(Array(token.utf8)))
     }
 
+    /// Registers an account that the server calls by another name than its id.
+    func permitAccount(_ user: String, name: String, token: String) throws -> OpenAccount {
+        store.addGrant(
+            TokenGrant(app: try AppID("app"), user: try UserID(user), isReadOnly: false, name: try UserID(name)),
+            tokenHash: Hash.sha256(Array(token.utf8)))
+        return OpenAccount(
+            app: "app", user: user, name: name, accessKey: .random(), bundle: .make(), version: 1, pin: nil)
+    }
+
     /// Ends the server without a farewell, and starts it again on the same store and port.
     func restartServer() throws {
         try running.withLock { server in
             server.abort()
-            server = try TestServer(store: store) {
+            server = try TestServer(store: store, blobs: blobs) {
                 [port] in $0.listen = ListenAddress(host: "127.0.0.1", port: UInt16(port))
             }
         }

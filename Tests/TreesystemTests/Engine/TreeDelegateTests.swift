@@ -158,6 +158,52 @@ struct TreeDelegateTests {
         #expect(await session.accessToken == "second")
         await session.close()
     }
+
+    @Test("three edits that were made offline ask for the content once, and are one upload")
+    func coalesced() async throws {
+        let session = try await bench.session()
+        let app = App()
+        app.content.withLock { $0 = [1] }
+        let tree = try await session.tree(delegate: app)
+        await tree.goOffline()
+        let made = try await tree.createNode(at: .home("a"))
+        for _ in 1...3 { try await tree.setNeedsUpload(made.id) }
+        #expect(try await tree.queue.count == 1)
+        await tree.goOnline()
+        try await tree.waitUntilSynced(timeout: TreeBench.patience)
+        #expect(app.askedCount == 1)
+        #expect(try await tree.node(made.id)?.version == 1)
+        await session.close()
+    }
+
+    @Test("a sign-out ends the tree's connection, and the next sign-in sends what was made meanwhile")
+    func signOut() async throws {
+        let session = try await bench.session()
+        let tree = try await session.tree()
+        try await tree.waitUntilSynced(timeout: TreeBench.patience)
+        await session.signOut()
+        for await status in await tree.status { if case .offline(.unauthorized) = status { break } }
+        let made = try await tree.createNode(at: .home("meanwhile"))
+        try await session.signIn(accessToken: "ann-token")
+        for await status in await tree.status where status == .upToDate { break }
+        #expect(try await tree.node(made.id)?.version == 1)
+        await session.close()
+    }
+
+    @Test("a tree that is kept alone keeps its session, and goes with its last reference")
+    func lifetime() async throws {
+        weak var seen: Treesystem?
+        do {
+            let tree = try await bench.session().tree()
+            seen = tree
+            let made = try await tree.createNode(at: .home("a"))
+            try await tree.waitUntilSynced(timeout: TreeBench.patience)
+            #expect(try await tree.node(made.id)?.version == 1)
+        }
+        // Tasks of the last turn may still have a reference.
+        while seen != nil { await Task.yield() }
+        #expect(seen == nil)
+    }
 }
 
 /// A token source that gives `second`, and counts.

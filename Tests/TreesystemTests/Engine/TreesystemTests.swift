@@ -136,6 +136,19 @@ struct TreesystemTests {
         #expect(try await tree.freeName(NodeName("A"), under: .trunk(.home)) == NodeName("A 2"))
         await session.close()
         #expect(await code { try await tree.createNode(at: .home("late")) } == .closed)
+        #expect(await code { _ = try await session.tree() } == .closed)
+    }
+
+    @Test("the tree of an account whose login name is not its id is at the server under the id")
+    func loginName() async throws {
+        let app = try bench.app()
+        let account = try bench.permitAccount("id-7", name: "Carl", token: "carl-token")
+        let session = try await app.resume(account, accessToken: "carl-token")
+        let tree = try await session.tree()
+        let made = try await tree.createNode(at: .home("carl's"))
+        try await tree.waitUntilSynced(timeout: TreeBench.patience)
+        #expect(try await tree.node(made.id)?.version == 1)
+        await session.close()
     }
 
     @Test("a session without keys has no tree, and repeated calls return the same one")

@@ -35,6 +35,30 @@ struct RandomWorldTests {
         #expect(world.server.nodes.count == 1)
     }
 
+    @Test("T9: two devices move two nodes below each other: one move is given up, and no cycle is ever seen")
+    func crossedMoves() throws {
+        let world = try TreeWorld(seed: 9, devices: 2)
+        let (ann, other) = (world.devices[0], world.devices[1])
+        let (home, a, b) = (TreePath(.home), NodeName.test("a"), NodeName.test("b"))
+        let rows = try [a, b].map { name in
+            try ann.local(world) { machine throws(TreeError) in
+                try machine.create(at: home.appending(name), content: .none)
+            }
+        }
+        try world.settleDown()
+        _ = try ann.local(world) { machine throws(TreeError) in
+            try machine.move(rows[0].id, to: home.appending(b).appending(a))
+        }
+        _ = try other.local(world) { machine throws(TreeError) in
+            try machine.move(rows[1].id, to: home.appending(a).appending(b))
+        }
+        try world.settleDown()
+        let server = try ann.serversSkeleton(world.server)
+        #expect(server.count == 2)
+        #expect(try ann.skeleton() == server && other.skeleton() == server)
+        #expect(ann.machine.queue.isEmpty && other.machine.queue.isEmpty)
+    }
+
     @Test(
         "random changes on three devices over a hostile network: equal trees at rest, no node lost",
         arguments: TreeWorld.seeds)

@@ -1,0 +1,71 @@
+/// Calls that wait for the queue.
+struct QueueWaiters {
+    private struct Waiter {
+        /// What it waits for; nil: the whole queue, and what the server has.
+        let operation: OperationID?
+        let deadline: Int64
+        let continuation: CheckedContinuation<Result<Void, TreeError>, Never>
+    }
+
+    private var waiters = [UInt64: Waiter]()
+
+    /// When the first call gives up; nil without one.
+    var deadline: Int64? { waiters.values.map(\.deadline).min() }
+
+    mutating func add(
+        _ id: UInt64, _ operation: OperationID?, deadline: Int64,
+        _ continuation: CheckedContinuation<Result<Void, TreeError>, Never>
+    ) { waiters[id] = Waiter(operation: operation, deadline: deadline, continuation: continuation) }
+
+    mutating func cancel(_ id: UInt64) {
+        waiters.removeValue(forKey: id)?.continuation.resume(
+            returning: .failure(TreeError(.cancelled, "the wait was cancelled")))
+    }
+
+    /// - Parameter operation: nil: all calls.
+    mutating func end(_ error: TreeError, of operation: OperationID? = nil) {
+        for (id, waiter) in waiters where operation == nil || waiter.operation == operation {
+            waiters[id] = nil
+            waiter.continuation.resume(returning: .failure(error))
+        }
+    }
+
+    /// Answers the calls whose operations are over, or whose time is.
+    mutating func resume(_ machine: TreeMachine, _ now: Int64) {
+        for (id, waiter) in waiters {
+            var result = waiter.operation.map { Self.result(of: $0, machine) } ?? Self.result(machine)
+            if result == nil, waiter.deadline <= now {
+                result = .failure(TreeError(.deadline, "not confirmed in time: \(machine.status.text)"))
+            }
+            guard let result else { continue }
+            waiters[id] = nil
+            waiter.continuation.resume(returning: result)
+        }
+    }
+
+    private static func result(of id: OperationID, _ machine: TreeMachine) -> Result<Void, TreeError>? {
+        guard let operation = machine.queue[id] else { return .success(()) }
+        switch operation.state {
+        case .waiting, .sending: return nil
+        case .held(.content): return .failure(TreeError(.content, "the app could not provide the content"))
+        case .held(.data), .held(.removed):
+            return .failure(TreeError(.refused, "another device changed the node: the operation waits for the app"))
+        case .failed(let reason):
+            return .failure(TreeError(.refused, "the operation failed (\(reason))", reason: reason))
+        }
+    }
+
+    private static func result(_ machine: TreeMachine) -> Result<Void, TreeError>? {
+        for id in machine.queue.ids {
+            if case .failure(let error)? = result(of: id, machine) { return .failure(error) }
+        }
+        if case .offline(.unauthorized(let text)) = machine.status { return .failure(TreeError(.network, text)) }
+        if case .offline(.wrongAccount) = machine.status {
+            return .failure(TreeError(.store, "the local tree belongs to another user"))
+        }
+        guard machine.queue.isEmpty, machine.channel.phase == .live, machine.push.inFlight == nil,
+            machine.channel.wanted.isEmpty
+        else { return nil }
+        return .success(())
+    }
+}
