@@ -35,7 +35,7 @@ struct RandomWorldTests {
         #expect(world.server.nodes.count == 1)
     }
 
-    @Test("T9: two devices move two nodes below each other: one move is given up, and no cycle is ever seen")
+    @Test("two devices move two nodes below each other: one move is given up, and no cycle is ever seen")
     func crossedMoves() throws {
         let world = try TreeWorld(seed: 9, devices: 2)
         let (ann, other) = (world.devices[0], world.devices[1])
