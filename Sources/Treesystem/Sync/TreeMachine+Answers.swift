@@ -191,7 +191,7 @@ extension TreeMachine {
     }
 
     /// The place became impossible by moves of other devices: the node stays where the server has it.
-    private mutating func giveUpPlace(_ operation: PendingOperation) throws(TreeError) {
+    mutating func giveUpPlace(_ operation: PendingOperation) throws(TreeError) {
         try drop(.place, of: operation)
         guard let row = try store.row(operation.node) else { return }
         try showServers(row)

@@ -113,6 +113,11 @@ extension TreeMachine {
             draft.group = operation.group
             do throws(TreeError) { try seal(operation, into: &draft) } catch {
                 if error.code == .store { throw error }
+                draft.excluded.insert(id)
+                if try isHomeless(operation) {
+                    try giveUpPlace(operation)
+                    continue
+                }
                 try fail(operation, error)
             }
         }
@@ -126,6 +131,12 @@ extension TreeMachine {
         }
         push.inFlight = PushState.InFlight(id: id, operations: draft.sent.map(\.operation))
         try sendAgain()
+    }
+
+    /// The new parent is gone, and the server has the node elsewhere: it stays there.
+    private func isHomeless(_ operation: PendingOperation) throws(TreeError) -> Bool {
+        guard case .node(let parent)? = operation.target?.parent, !operation.isCreation else { return false }
+        return try store.row(parent) == nil
     }
 
     private mutating func sendAgain() throws(TreeError) {
