@@ -243,9 +243,13 @@ extension TreeMachine {
     }
 
     private mutating func finish(_ scan: TreeChannel.Scan) throws(TreeError) {
+        var gone = [(id: NodeID, depth: Int)]()
         for id in try store.unlisted(scan: scan.id) {
+            gone.append((id, try store.ancestors(of: .node(id)).count))
+        }
+        // The deepest first, so that a node with local children is kept with them.
+        for (id, _) in gone.sorted(by: { $0.depth > $1.depth }) {
             guard let row = try store.row(id) else { continue }
-            // Leaves first, so that a node with local children is kept with them.
             try scan.isSame ? removed(id, at: row.version) : keepUnlisted(row)
         }
         hasWritten = true

@@ -28,6 +28,8 @@ package struct TreeMachine {
     var actions = [TreeAction]()
     /// What the turn tells the app, in order: first inside of the transaction, then as `TreeAction.event`.
     var events = [TreeEvent]()
+    /// A turn failed: what is kept in memory is read again before the next one, which fails if that does.
+    private var mustRead = false
     /// Whether the turn has written to the store.
     var hasWritten = false
     /// Whether the transaction must be on disk before the actions are performed.
@@ -79,6 +81,7 @@ package struct TreeMachine {
         }
         push.asked = []
         keyring.forgetAll()
+        mustRead = false
     }
 
     /// The tree.
@@ -93,6 +96,7 @@ package struct TreeMachine {
         begin(time)
         do throws(TreeError) {
             try store.begin()
+            if mustRead { try read() }
             let value = try body(&self)
             try finish()
             defer { (actions, events) = ([], []) }
@@ -100,7 +104,7 @@ package struct TreeMachine {
         } catch {
             store.rollback()
             (actions, events) = ([], [])
-            if hasWritten { try read() }
+            if hasWritten { forgetTurn() }
             throw error
         }
     }
@@ -114,6 +118,11 @@ package struct TreeMachine {
         } catch {
             return fail(error)
         }
+    }
+
+    /// Reads again what is kept in memory, now or before the next turn.
+    private mutating func forgetTurn() {
+        do { try read() } catch { mustRead = true }
     }
 
     private mutating func begin(_ time: TreeTime) {
@@ -143,7 +152,7 @@ package struct TreeMachine {
         } else {
             lose(reason)
         }
-        try? read()
+        forgetTurn()
         updateStatus()
         defer { actions = [] }
         return actions

@@ -353,6 +353,7 @@ struct IndexApp: TreeDelegate {
 }
 
 /// Bytes from a seed, for several closures.
+/// `@unchecked`: a world and everything in it is used by the thread of its test alone.
 final class SeededSource: @unchecked Sendable {
     private var generator: SeededRandom
 
