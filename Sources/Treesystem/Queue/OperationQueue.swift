@@ -35,6 +35,18 @@ package struct OperationQueue: Sendable {
 
     package func hasFollowers(_ id: OperationID) -> Bool { !(followers[id] ?? []).isEmpty }
 
+    /// Whether one of the operations depends on another one, or on something that does.
+    package func depends(_ ids: Set<OperationID>, on other: OperationID) -> Bool {
+        var (waiting, seen) = (Array(ids), ids)
+        while let id = waiting.popLast() {
+            if id == other { return true }
+            for earlier in operations[id]?.dependencies ?? [] where seen.insert(earlier).inserted {
+                waiting.append(earlier)
+            }
+        }
+        return false
+    }
+
     // MARK: - Adding
 
     /// The operations on which a new one depends.

@@ -283,6 +283,7 @@ extension TreeMachine {
     /// Keeps a removed node here, until the app decides whether it is created again.
     mutating func keepRemoved(_ row: NodeRow) throws(TreeError) {
         var row = row
+        let wasShown = row.state == .open
         let content = try inlineContent(of: row)
         (row.version, row.record, row.state) = (0, nil, .open)
         try write(row)
@@ -305,7 +306,9 @@ extension TreeMachine {
         }
         try write(operation)
         try follow(operation)
-        if let (node, _) = try shown(row) { events.append(.conflict(.removed(node))) }
+        guard let (node, path) = try shown(row) else { return }
+        if !wasShown { try uncover(row, node, path) }
+        events.append(.conflict(.removed(node)))
     }
 
     /// Operations that put nodes below one that is created again come after it.

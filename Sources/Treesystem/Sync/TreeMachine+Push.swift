@@ -114,11 +114,7 @@ extension TreeMachine {
             do throws(TreeError) { try seal(operation, into: &draft) } catch {
                 if error.code == .store { throw error }
                 draft.excluded.insert(id)
-                if try isHomeless(operation) {
-                    try giveUpPlace(operation)
-                    continue
-                }
-                try fail(operation, error)
+                if try !replaceLostPlace(of: operation) { try fail(operation, error) }
             }
         }
         guard !draft.sent.isEmpty else { return }
@@ -131,12 +127,6 @@ extension TreeMachine {
         }
         push.inFlight = PushState.InFlight(id: id, operations: draft.sent.map(\.operation))
         try sendAgain()
-    }
-
-    /// The new parent is gone, and the server has the node elsewhere: it stays there.
-    private func isHomeless(_ operation: PendingOperation) throws(TreeError) -> Bool {
-        guard case .node(let parent)? = operation.target?.parent, !operation.isCreation else { return false }
-        return try store.row(parent) == nil
     }
 
     private mutating func sendAgain() throws(TreeError) {

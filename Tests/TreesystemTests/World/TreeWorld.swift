@@ -143,11 +143,17 @@ final class WorldDevice {
     var summary: String {
         let states = machine.queue.ids.compactMap { machine.queue[$0] }.map {
             "\($0.id) \($0.node.text.prefix(4)) \($0.isDelete ? "delete" : String($0.fields.rawValue)) \($0.state) "
-                + "\($0.content) \(chain($0)) waits \($0.waitsFor ?? 0) on \($0.dependencies)"
+                + "\(own($0)) \($0.content) \(chain($0)) waits \($0.waitsFor ?? 0) on \($0.dependencies)"
         }
         return
             "device \(number): \(machine.status), in flight \(machine.push.inFlight?.operations ?? []), "
             + "\(requests.count) requests, \(replies.count) replies, asked \(machine.push.asked), \(states)"
+    }
+
+    /// The row of the operation's node.
+    private func own(_ operation: PendingOperation) -> String {
+        guard let row = try? store.row(operation.node) else { return "no row" }
+        return "\(row.state) \((try? store.path(of: .node(row.id)))?.description ?? "no path")"
     }
 
     private func chain(_ operation: PendingOperation) -> [String] {
