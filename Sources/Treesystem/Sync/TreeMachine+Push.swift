@@ -106,16 +106,9 @@ extension TreeMachine {
 
     private mutating func send(_ chosen: [OperationID]) throws(TreeError) {
         var draft = BatchDraft()
-        for id in chosen {
-            guard let operation = queue[id] else { continue }
-            let beginsUnit = operation.group == nil || draft.group != operation.group
-            if beginsUnit, draft.bytes > PushState.bytesMax { break }
-            draft.group = operation.group
-            do throws(TreeError) { try seal(operation, into: &draft) } catch {
-                if error.code == .store { throw error }
-                draft.excluded.insert(id)
-                if try !replaceLostPlace(of: operation) { try fail(operation, error) }
-            }
+        for unit in units(chosen) {
+            if draft.bytes > PushState.bytesMax { break }
+            try seal(unit, into: &draft)
         }
         guard !draft.sent.isEmpty else { return }
         let id = BatchID.random(keyring.random.bytes)
@@ -127,6 +120,37 @@ extension TreeMachine {
         }
         push.inFlight = PushState.InFlight(id: id, operations: draft.sent.map(\.operation))
         try sendAgain()
+    }
+
+    /// What is sent together or not at all: single operations, and groups.
+    private func units(_ chosen: [OperationID]) -> [[PendingOperation]] {
+        var units = [[PendingOperation]]()
+        for operation in chosen.lazy.compactMap({ queue[$0] }) {
+            if let group = operation.group, units.last?.last?.group == group {
+                units[units.count - 1].append(operation)
+            } else {
+                units.append([operation])
+            }
+        }
+        return units
+    }
+
+    /// Seals a unit; if one of its operations cannot be made, the draft stays as it is, and the others wait for it.
+    private mutating func seal(_ unit: [PendingOperation], into draft: inout BatchDraft) throws(TreeError) {
+        let ids = Set(unit.map(\.id))
+        guard unit.allSatisfy({ $0.dependencies.isDisjoint(with: draft.excluded) }) else {
+            return draft.excluded.formUnion(ids)
+        }
+        let before = unit.count > 1 ? draft : nil
+        for operation in unit {
+            do throws(TreeError) { try seal(operation, into: &draft) } catch {
+                if error.code == .store { throw error }
+                if let before { draft = before }
+                draft.excluded.formUnion(ids)
+                if try !replaceLostPlace(of: operation) { try fail(operation, error) }
+                return
+            }
+        }
     }
 
     private mutating func sendAgain() throws(TreeError) {
@@ -150,7 +174,6 @@ extension TreeMachine {
     private struct BatchDraft {
         var sent = [TreeStore.Sent]()
         var bytes = 0
-        var group: Int64?
         var records = [NodeID: (record: NodeRecord, version: Version)]()
         /// Operations that are not in the batch although they were chosen.
         var excluded = Set<OperationID>()
@@ -164,10 +187,6 @@ extension TreeMachine {
 
     /// Seals an operation from the newest state of its node.
     private mutating func seal(_ operation: PendingOperation, into draft: inout BatchDraft) throws(TreeError) {
-        guard operation.dependencies.isDisjoint(with: draft.excluded) else {
-            draft.excluded.insert(operation.id)
-            return
-        }
         guard let row = try store.row(operation.node) else { return try drop(operation) }
         let version = draft.records[row.id]?.version ?? row.version
         if operation.isDelete {

@@ -59,6 +59,33 @@ struct RandomWorldTests {
         #expect(ann.machine.queue.isEmpty && other.machine.queue.isEmpty)
     }
 
+    @Test("if one operation of a group cannot be made, the server receives none of them, and later all in one request")
+    func groupWithDamagedContent() throws {
+        let world = try TreeWorld(seed: 11, devices: 1)
+        let ann = world.devices[0]
+        let content = NodeContent(data: Array("water".utf8))
+        try ann.local(world) { machine throws(TreeError) in
+            var queueing = TreeMachine.Queueing()
+            queueing.group = 1
+            for name in ["a", "b"] {
+                _ = try machine.create(
+                    at: TreePath(.home).appending(.test(name)), content: .held(content), queueing: queueing)
+            }
+        }
+        let damaged = try #require(ann.machine.queue.ids.last)
+        try ann.store.setHeldContent(damaged, [1])
+        try world.settleDown()
+        #expect(world.server.nodes.isEmpty && world.server.batches.isEmpty)
+        guard case .failed? = ann.machine.queue[damaged]?.state else {
+            Issue.record("the operation has not failed")
+            return
+        }
+        try ann.store.setHeldContent(damaged, HeldContent.octets(content))
+        try ann.local(world) { machine throws(TreeError) in try machine.retry(damaged) }
+        try world.settleDown()
+        #expect(world.server.nodes.count == 2 && world.server.batches.count == 1)
+    }
+
     @Test(
         "random changes on three devices over a hostile network: equal trees at rest, no node lost",
         arguments: TreeWorld.seeds)

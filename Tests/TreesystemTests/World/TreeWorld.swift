@@ -126,7 +126,7 @@ final class WorldDevice {
                 guard let operation = machine.queue[id] else { return true }
                 switch operation.state {
                 case .held, .failed: return true
-                case .waiting: return operation.dependencies.contains { isBlocked($0) }
+                case .waiting: return isBlocked(id)
                 case .sending: return false
                 }
             }
@@ -136,7 +136,18 @@ final class WorldDevice {
         guard let operation = machine.queue[id] else { return false }
         switch operation.state {
         case .held, .failed: return true
-        case .waiting, .sending: return operation.dependencies.contains { isBlocked($0) }
+        case .waiting, .sending: return operation.dependencies.contains { isBlocked($0) } || hasBlockedGroup(operation)
+        }
+    }
+
+    private func hasBlockedGroup(_ operation: PendingOperation) -> Bool {
+        guard let group = operation.group else { return false }
+        return machine.queue.ids.compactMap { machine.queue[$0] }.contains { each in
+            guard each.group == group, each.id != operation.id else { return false }
+            switch each.state {
+            case .held, .failed: return true
+            case .waiting, .sending: return each.dependencies.contains { $0 != operation.id && isBlocked($0) }
+            }
         }
     }
 
