@@ -130,9 +130,10 @@ let tools: [Target] = [
     program(
         "thicket-bench", "Tools/Bench",
         [
-            "ThicketBenchComparison", "ThicketReplay", "ThicketServerProcess", "ThicketClient", "ThicketServer",
-            "ThicketNet", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSealed", "ThicketSQLite",
-            "ThicketPlatform", "CThicketNet", "CThicketCores", "COpenSSL",
+            "ThicketBenchComparison", "ThicketReplay", "ThicketServerProcess", "ThicketTreesystem", "ThicketClient",
+            "ThicketServer", "ThicketNet", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSealed",
+            "ThicketTree", "ThicketTreeShape", "ThicketSQLite", "ThicketPlatform", "CThicketNet", "CThicketCores",
+            "COpenSSL",
         ], exclude: ["Baselines"]),
 
     // A file system below SQLite that fails and crashes, and a model of its disk.

@@ -75,6 +75,9 @@ struct Bench {
         Scenario("sealed", 20, "sealed buckets beside open ones: bytes of a character, many typists, a new device") {
             try await sealedBuckets()
         },
+        Scenario("tree", 30, "trees: large contents, small nodes, a new device, lists of children, a moved branch") {
+            try await trees()
+        },
         Scenario("typing", 30, "a paper typed key by key through one client, one change an edit") {
             try await typing()
         },

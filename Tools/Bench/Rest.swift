@@ -40,7 +40,7 @@ func dataAPI(users: Int = 16, rounds: Int = 7, seconds: Double = 1) throws -> [F
 }
 
 /// Persistent connections, each with its own user and one request outstanding.
-private final class RESTLoad {
+final class RESTLoad {
     struct Run {
         let requests: Int
         let perSecond: Double
@@ -71,10 +71,13 @@ private final class RESTLoad {
     private let sockets: [RESTSocket]
     private var count = 0
 
-    init(_ server: BenchServer, count: Int) throws {
-        sockets = try (0..<count).map {
-            try RESTSocket(port: server.process.port, token: server.tokens[$0])
-        }
+    convenience init(_ server: BenchServer, count: Int) throws {
+        try self.init(port: server.process.port, tokens: Array(server.tokens.prefix(count)))
+    }
+
+    /// - Parameter tokens: one for each connection.
+    init(port: UInt16, tokens: [String]) throws {
+        sockets = try tokens.map { try RESTSocket(port: port, token: $0) }
         for (place, socket) in sockets.enumerated() {
             var event = epoll_event()
             event.events = EPOLLIN.rawValue
@@ -129,7 +132,7 @@ private final class RESTLoad {
 }
 
 /// One connection of the load.
-private final class RESTSocket {
+final class RESTSocket {
     let descriptor: Int32
     let token: String
     private(set) var sentAt: UInt64 = 0
