@@ -148,14 +148,15 @@ func movedBranch(nodes count: Int) async throws -> [Figure] {
     try await desk.fill(10) { try TreePath(.home, ["folder 0", "part \($0)"]) }
     try await desk.fill(count - 11) { try TreePath(.home, ["folder 0", "part \($0 % 10)", "recipe \($0).txt"]) }
     try await other.settle()
-    guard let branch = try await desk.tree.node(at: TreePath(.home, ["folder 0"])) else { throw BenchError("no folder") }
+    let place = try TreePath(.home, ["folder 0"])
+    guard let branch = try await desk.tree.node(at: place) else { throw BenchError("no folder") }
     var (local, times) = ([Double](), [Double]())
     let database = stand.process.folder + "/thicket.db"
     let before = try changes(in: database)
     let moves = 20
     for number in 0..<moves {
         let events = await other.tree.events
-        let path = try number % 2 == 0 ? TreePath(.home, ["folder 1", "moved"]) : TreePath(.home, ["folder 0"])
+        let path = try number % 2 == 0 ? TreePath(.home, ["folder 1", "moved"]) : place
         let start = nanoseconds()
         try await desk.tree.move(branch.id, to: path)
         local.append(Double(nanoseconds() - start) / 1e6)
@@ -169,7 +170,8 @@ func movedBranch(nodes count: Int) async throws -> [Figure] {
     await other.session.close()
     return [
         Figure(
-            name: "records written by a move of a branch of \(count) nodes", value: written, unit: "", goal: .atMost(1)),
+            name: "records written by a move of a branch of \(count) nodes", value: written, unit: "",
+            goal: .atMost(1)),
         Figure(name: "  on this device", samples: local, unit: "ms"),
         Figure(name: "  on the other device's screen", samples: times, unit: "ms"),
     ]

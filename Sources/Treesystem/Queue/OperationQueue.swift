@@ -47,6 +47,51 @@ package struct OperationQueue: Sendable {
         return false
     }
 
+    /// Removes dependencies that lead from an operation back to it: none of its cycle could ever be sent.
+    ///
+    /// Only those are removed by which an operation waits for a name, as far as there are some: the server refuses a
+    /// name that is still taken, and then the node gets another one.
+    ///
+    /// - Returns: the operations with fewer dependencies.
+    package mutating func breakCycles(through id: OperationID) -> [OperationID] {
+        var changed = [OperationID]()
+        while let cycle = cycle(through: id) {
+            let links = Array(zip(cycle, cycle.dropFirst()))
+            guard let (later, earlier) = links.first(where: waitsForName) ?? links.first else { break }
+            operations[later]?.dependencies.remove(earlier)
+            followers[earlier]?.remove(later)
+            changed.append(later)
+        }
+        return changed
+    }
+
+    private func waitsForName(_ later: OperationID, _ earlier: OperationID) -> Bool {
+        guard let later = operations[later], let earlier = operations[earlier], later.node != earlier.node else {
+            return false
+        }
+        return later.places.contains { earlier.places.contains($0) } && later.target?.parent != .node(earlier.node)
+    }
+
+    /// The operations of a way from one back to itself, each followed by one on which it depends; nil if none.
+    private func cycle(through id: OperationID) -> [OperationID]? {
+        var (previous, waiting) = ([OperationID: OperationID](), [id])
+        while let each = waiting.popLast() {
+            for earlier in operations[each]?.dependencies ?? [] where previous[earlier] == nil {
+                previous[earlier] = each
+                if earlier != id {
+                    waiting.append(earlier)
+                    continue
+                }
+                var path = [id]
+                while let later = previous[path[path.count - 1]] {
+                    path.append(later)
+                    if later == id { return path.reversed() }
+                }
+            }
+        }
+        return nil
+    }
+
     // MARK: - Adding
 
     /// The operations on which a new one depends.

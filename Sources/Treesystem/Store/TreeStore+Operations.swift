@@ -72,9 +72,6 @@ extension TreeStore {
     package func spool(_ id: OperationID) throws(TreeError) -> [UInt8]? { try bytes("spool", id) }
     package func setSpool(_ id: OperationID, _ bytes: [UInt8]?) throws(TreeError) { try set("spool", id, bytes) }
 
-    /// The record as it was sent, JSON.
-    package func sealed(_ id: OperationID) throws(TreeError) -> [UInt8]? { try bytes("sealed", id) }
-
     /// Versions of nodes that a deletion knew, and its options.
     package func deletion(_ id: OperationID) throws(TreeError) -> (known: [UInt8], options: Int64)? {
         try sql { (database) throws(SQLiteError) in
@@ -115,25 +112,29 @@ extension TreeStore {
 
     package func setSent(_ sent: Sent, request: String, place: Int) throws(TreeError) {
         try sql { (database) throws(SQLiteError) in
-            try database.statement("UPDATE operation SET request = ?2, place = ?3, sealed = ?4 WHERE id = ?1")
-                .bind(1, sent.operation.number).bind(2, request).bind(3, Int64(place)).bind(4, sent.body).run()
+            try database.statement("INSERT INTO sent (place, request, operation, body) VALUES (?1, ?2, ?3, ?4)")
+                .bind(1, Int64(place)).bind(2, request).bind(3, sent.operation.number).bind(4, sent.body).run()
         }
     }
 
-    package func clearSent(_ id: OperationID) throws(TreeError) {
+    /// The request is answered.
+    package func clearSent() throws(TreeError) {
+        try sql { (database) throws(SQLiteError) in try database.statement("DELETE FROM sent").run() }
+    }
+
+    /// An operation as it is in the request in flight; nil when it is not in it.
+    package func sent(_ id: OperationID) throws(TreeError) -> Sent? {
         try sql { (database) throws(SQLiteError) in
-            try database.statement("UPDATE operation SET request = NULL, place = NULL, sealed = NULL WHERE id = ?1")
-                .bind(1, id.number).run()
+            try database.statement("SELECT body FROM sent WHERE operation = ?1").bind(1, id.number)
+                .first { Sent(operation: id, body: $0.bytes(0)) }
         }
     }
 
-    /// The request that was in flight, in its order; nil if none.
+    /// The request in flight, in its order, with operations that are confirmed or dropped meanwhile; nil if none.
     package func sent() throws(TreeError) -> (request: String, operations: [Sent])? {
         try sql { (database) throws(SQLiteError) in
             var (request, operations) = ("", [Sent]())
-            try database.statement(
-                "SELECT id, request, sealed FROM operation WHERE request IS NOT NULL ORDER BY place"
-            ).forEach { row in
+            try database.statement("SELECT operation, request, body FROM sent ORDER BY place").forEach { row in
                 request = row.text(1)
                 operations.append(Sent(operation: OperationID(row.integer(0)), body: row.bytes(2)))
             }

@@ -70,7 +70,10 @@ package final class TreeStore {
             fields INTEGER NOT NULL, from_parent BLOB, from_name TEXT, to_parent BLOB, to_name TEXT, group_id INTEGER,
             depends BLOB, priority INTEGER NOT NULL, content INTEGER NOT NULL, state INTEGER NOT NULL, reason TEXT,
             attempts INTEGER NOT NULL, waits_for INTEGER, is_kept INTEGER NOT NULL,
-            held BLOB, spool BLOB, sealed BLOB, request TEXT, place INTEGER, known BLOB, options INTEGER);
+            held BLOB, spool BLOB, known BLOB, options INTEGER);
+        CREATE TABLE sent (
+            place INTEGER PRIMARY KEY, request TEXT NOT NULL, operation INTEGER NOT NULL, body BLOB NOT NULL);
+        CREATE INDEX sent_operation ON sent (operation);
         CREATE TABLE quarantine (
             id BLOB PRIMARY KEY, version INTEGER NOT NULL, record BLOB NOT NULL, kind TEXT NOT NULL,
             detail TEXT NOT NULL) WITHOUT ROWID;

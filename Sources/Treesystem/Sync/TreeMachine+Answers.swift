@@ -22,10 +22,15 @@ extension TreeMachine {
         }
     }
 
-    /// The batch that is in flight as it was sent.
-    private func sentOperations() throws(TreeError) -> [OperationID: TreeOperation] {
+    /// Ends the request in flight.
+    ///
+    /// - Returns: its operations as they were sent.
+    private mutating func endRequest() throws(TreeError) -> [OperationID: TreeOperation] {
         var sent = [OperationID: TreeOperation]()
         for each in try store.sent()?.operations ?? [] { sent[each.operation] = each.parsed }
+        push.inFlight = nil
+        hasWritten = true
+        try store.clearSent()
         return sent
     }
 
@@ -34,8 +39,7 @@ extension TreeMachine {
     private mutating func made(
         _ inFlight: PushState.InFlight, _ results: [TreeOperationResult]
     ) throws(TreeError) {
-        let sent = try sentOperations()
-        push.inFlight = nil
+        let sent = try endRequest()
         for (id, result) in zip(inFlight.operations, results) {
             guard let operation = queue[id], let made = sent[id] else { continue }
             switch (made, result) {
@@ -87,9 +91,7 @@ extension TreeMachine {
     /// The operation in flight that made this record; the nonce of the metadata is random, so equal bytes are proof.
     func sentOperation(of record: NodeRecord, _ id: NodeID) throws(TreeError) -> PendingOperation? {
         for operation in queue.operations(of: id) {
-            guard let body = try store.sealed(operation.id),
-                case .put(_, _, let sent)? = TreeStore.Sent(operation: operation.id, body: body).parsed,
-                sent.metadata == record.metadata
+            guard case .put(_, _, let sent)? = try store.sent(operation.id)?.parsed, sent.metadata == record.metadata
             else { continue }
             return operation
         }
@@ -103,20 +105,23 @@ extension TreeMachine {
             // The branch is larger than one batch: the same removal again, under another id.
             var again = operation
             again.state = .waiting
-            try store.clearSent(operation.id)
             return try write(again)
         }
         try drop(operation)
-        // The log removes the nodes.
-        guard outcome.left > 0 else { return }
-        // Removed nodes disappear again when the log arrives.
-        for node in try store.branch(of: operation.node) {
-            guard let row = try store.row(node), row.state.isConcealed else { continue }
-            try showServers(row)
-            if let row = try store.row(node), let (node, path) = try shown(row) {
-                events.append(.discovered(node, path))
-            }
+        guard outcome.left == 0 else {
+            // Removed nodes disappear again when the log arrives.
+            for node in try store.branch(of: operation.node) { try reveal(node) }
+            return
         }
+        // The log removes the nodes; what was created again meanwhile stays.
+        if try store.row(operation.node)?.state == .covered { try reveal(operation.node) }
+    }
+
+    /// Shows a concealed node again.
+    private mutating func reveal(_ id: NodeID) throws(TreeError) {
+        guard let row = try store.row(id), row.state.isConcealed else { return }
+        try showServers(row)
+        if let row = try store.row(id), let (node, path) = try shown(row) { events.append(.discovered(node, path)) }
     }
 
     // MARK: - Refused
@@ -124,12 +129,9 @@ extension TreeMachine {
     private mutating func refused(
         _ inFlight: PushState.InFlight, _ refusal: BatchRefusal
     ) throws(TreeError) {
-        let sent = try sentOperations()
-        push.inFlight = nil
-        hasWritten = true
+        let sent = try endRequest()
         for id in inFlight.operations {
             guard var operation = queue[id] else { continue }
-            try store.clearSent(id)
             if operation.isSending { operation.state = .waiting }
             try write(operation)
         }

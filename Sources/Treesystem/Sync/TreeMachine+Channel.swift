@@ -194,8 +194,13 @@ extension TreeMachine {
         hasWritten = true
         try store.setNamedValue("scan", String(id))
         var scan = TreeChannel.Scan(id: id)
-        let known = try store.namedValue("store")
-        scan.isSame = known == nil ? try !hasServersNodes : known == channel.servedStore
+        if let known = try store.namedValue("store") {
+            scan.isSame = known == channel.servedStore
+        } else {
+            scan.isSame = try !hasServersNodes
+            // A first listing that is interrupted continues in the same bucket.
+            if scan.isSame { try store.setNamedValue("store", channel.servedStore) }
+        }
         channel.phase = .scanning(scan)
         awaitAnswer()
     }
@@ -233,7 +238,7 @@ extension TreeMachine {
         if var row = try store.row(id), row.version > 0 {
             row.scan = scan.id
             try write(row)
-            if entry.version == row.version, scan.isSame { return }
+            if entry.version == row.version, scan.isSame, row.hasMetadata(of: object) { return }
             if entry.version < row.version, scan.isSame {
                 return try reportFault(
                     IntegrityFault(id, .rollback, "the server lists version \(entry.version) of \(row.version)"))

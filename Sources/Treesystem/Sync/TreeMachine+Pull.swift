@@ -172,6 +172,8 @@ extension TreeMachine {
         row.changed = opened.record.stamps.changed ?? row.changed
         let mine = view(opened, in: &row)
         row.state = try state(of: row)
+        // Removed, and created again by another device before this device's removal was answered.
+        if old == nil, row.state == .leaving { row.state = .covered }
         try write(row)
         try breakCycle(through: row)
         try store.releaseQuarantine(id)
@@ -305,6 +307,8 @@ extension TreeMachine {
             try store.setHeldContent(operation.id, HeldContent.octets(content))
         }
         try write(operation)
+        // Versions of the removed node mean nothing for the new one.
+        try stopWaiting(row.id, .max)
         try follow(operation)
         guard let (node, path) = try shown(row) else { return }
         if !wasShown { try uncover(row, node, path) }
@@ -319,6 +323,9 @@ extension TreeMachine {
             else { continue }
             operation.dependencies.insert(creation.id)
             try write(operation)
+        }
+        for id in queue.breakCycles(through: creation.id) {
+            if let operation = queue[id] { try write(operation) }
         }
     }
 

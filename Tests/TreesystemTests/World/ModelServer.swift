@@ -12,6 +12,8 @@ struct ModelServer: TreeView {
 
     private(set) var nodes = [NodeID: Held]()
     private(set) var log = [AppliedChange]()
+    /// Batches that were sent again with other bytes.
+    private(set) var changedBatches = 0
     /// Nodes that were removed at some time.
     private(set) var removed = Set<NodeID>()
     private(set) var batches = [BatchID: (body: [UInt8], answer: TreeBatchAnswer)]()
@@ -50,7 +52,9 @@ struct ModelServer: TreeView {
         let batch: TreeBatch
         do { batch = try TreeBatch(parsing: body) } catch { return .refused(BatchRefusal(error)) }
         if let known = batches[batch.id] {
-            return known.body == body ? known.answer : .refused(BatchRefusal(.duplicateChange, .batchID))
+            if known.body == body { return known.answer }
+            changedBatches += 1
+            return .refused(BatchRefusal(.duplicateChange, .batchID))
         }
         var after = self
         var (results, changes) = ([TreeOperationResult](), [AppliedChange]())
@@ -164,7 +168,9 @@ struct ModelServer: TreeView {
     }
 
     private func page(_ mark: String, _ limit: Int) -> String {
-        let ids = nodes.keys.sorted().drop { !mark.isEmpty && $0.text <= mark.split(separator: "/")[0] }
+        // In the order of the texts, which is that of the keys at the server.
+        let ids = nodes.keys.sorted { $0.text < $1.text }
+            .drop { !mark.isEmpty && $0.text <= mark.split(separator: "/")[0] }
         let chosen = ids.prefix(limit)
         // All pages of a reading name the position before its first one.
         let current = mark.isEmpty ? position : Self.position(Int(mark.split(separator: "/")[1]) ?? 0)
