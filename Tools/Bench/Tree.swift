@@ -68,7 +68,7 @@ struct TreeDesk {
     let tree: Treesystem
 
     /// Waits until everything is confirmed.
-    func settle() async throws { try await tree.waitUntilSynced(timeout: .seconds(900)) }
+    func awaitSync() async throws { try await tree.waitUntilSynced(timeout: .seconds(900)) }
 
     /// Creates nodes without content, in requests of 200.
     ///
@@ -81,7 +81,7 @@ struct TreeDesk {
                     for path in paths { try editor.createNode(at: path, content: NodeSections()) }
                 }
             }
-            try await settle()
+            try await awaitSync()
         }
     }
 }

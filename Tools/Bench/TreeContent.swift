@@ -17,7 +17,7 @@ func treeContents(mebibytes: Int, rounds: Int = 3) async throws -> [Figure] {
     let (up, down) = (try await stand.device("up"), try await stand.device("down"))
     // Both programs have their connections and their buffers before the measurement.
     _ = try await upload(try smallFile(stand.process.folder), "first", up)
-    try await down.settle()
+    try await down.awaitSync()
     var run = ContentRun(mebibytes: mebibytes)
     for round in 0..<rounds {
         try run.measureFloors(source, stand.process.folder + "/copy.bin")
@@ -77,7 +77,7 @@ private struct ContentRun {
         try runProgram("cmp", [source, copy])
         unlink(copy)
         try await up.tree.delete(node)
-        try await up.settle()
+        try await up.awaitSync()
     }
 
     private func ratios(_ own: [Double]) -> [Double] {
@@ -104,7 +104,7 @@ private struct ContentRun {
 /// Creates a node with a file as its content, and waits until the server has confirmed it.
 private func upload(_ source: String, _ name: String, _ desk: TreeDesk) async throws -> NodeID {
     let node = try await desk.tree.createNode(at: TreePath(.home, [name]), data: .file(source))
-    try await desk.settle()
+    try await desk.awaitSync()
     return node.id
 }
 

@@ -31,7 +31,7 @@ func smallNodes(count: Int, rounds: Int = 7) async throws -> [Figure] {
             let start = nanoseconds()
             try await desk.tree.createNode(
                 at: TreePath(.home, ["node \(round) \(number)"]), data: .bytes(Array(text.utf8)))
-            try await desk.settle()
+            try await desk.awaitSync()
             times.append(Double(nanoseconds() - start) / 1e6)
         }
         nodes.append(quantile(times.sorted(), 0.5))
@@ -60,7 +60,7 @@ func newDeviceOfTree(nodes count: Int, rounds: Int = 3) async throws -> [Figure]
     for round in 0..<rounds {
         let (start, before) = (nanoseconds(), ownCPU())
         let reader = try await stand.device("reader \(round)")
-        try await reader.settle()
+        try await reader.awaitSync()
         trees.append(Double(nanoseconds() - start) / 1e9)
         treeCPU.append(ownCPU() - before)
         let shown = try await reader.tree.children(of: TreePath(.home)).count
@@ -147,7 +147,7 @@ func movedBranch(nodes count: Int) async throws -> [Figure] {
     try await desk.fill(2) { try TreePath(.home, ["folder \($0)"]) }
     try await desk.fill(10) { try TreePath(.home, ["folder 0", "part \($0)"]) }
     try await desk.fill(count - 11) { try TreePath(.home, ["folder 0", "part \($0 % 10)", "recipe \($0).txt"]) }
-    try await other.settle()
+    try await other.awaitSync()
     let place = try TreePath(.home, ["folder 0"])
     guard let branch = try await desk.tree.node(at: place) else { throw BenchError("no folder") }
     var (local, times) = ([Double](), [Double]())

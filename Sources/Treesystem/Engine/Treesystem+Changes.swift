@@ -22,11 +22,12 @@ extension Treesystem {
         burnTime: Int64? = nil, options: ChangeOptions = ChangeOptions()
     ) async throws(TreeError) -> Node {
         let id = NodeID.random(TreeRandom.system.bytes)
-        return try await change(id, content) { machine, content throws(TreeError) in
-            try machine.create(
-                at: path, id: id, content: content, tags: tags, modified: modified, burnTime: burnTime,
-                queueing: options.queueing)
-        }
+        return try await make(
+            ContentChange(id, content) { machine, content throws(TreeError) in
+                try machine.create(
+                    at: path, id: id, content: content, tags: tags, modified: modified, burnTime: burnTime,
+                    queueing: options.queueing)
+            })
     }
 
     /// Creates a node whose content has a data section only.
@@ -65,9 +66,10 @@ extension Treesystem {
     public func setContent(
         of id: NodeID, _ content: NodeSections, modified: Int64? = nil, options: ChangeOptions = ChangeOptions()
     ) async throws(TreeError) -> Node {
-        try await change(id, content) { machine, content throws(TreeError) in
-            try machine.setContent(of: id, content, modified: modified, queueing: options.queueing)
-        }
+        try await make(
+            ContentChange(id, content) { machine, content throws(TreeError) in
+                try machine.setContent(of: id, content, modified: modified, queueing: options.queueing)
+            })
     }
 
     /// Notes that the app has another content for a node: the delegate is asked for it when the change is ready.
@@ -101,34 +103,28 @@ extension Treesystem {
     }
 
     /// Makes a local change with a content that may have to be sealed first.
-    private func change(
-        _ node: NodeID, _ content: NodeSections?,
-        _ body: (inout TreeMachine, LocalContent) throws(TreeError) -> NodeRow
-    ) async throws(TreeError) -> Node {
-        switch GivenContent(content, canAsk: delegate != nil) {
+    private func make(_ change: ContentChange) async throws(TreeError) -> Node {
+        switch GivenContent(change.content, canAsk: delegate != nil) {
         case .local(let local):
-            return try make(of: node, nil) { machine throws(TreeError) in try body(&machine, local) }
+            return try make(of: change.node, nil) { machine throws(TreeError) in try change.body(&machine, local) }
         case .promise(let sections):
-            return try make(of: node, sections) { machine throws(TreeError) in try body(&machine, .ask) }
-        case .spool(let sections): return try await spool(node, sections, body)
+            return try make(of: change.node, sections) { machine throws(TreeError) in try change.body(&machine, .ask) }
+        case .spool(let sections): return try await spool(sections, change)
         }
     }
 
-    private func spool(
-        _ node: NodeID, _ sections: NodeSections,
-        _ body: (inout TreeMachine, LocalContent) throws(TreeError) -> NodeRow
-    ) async throws(TreeError) -> Node {
+    private func spool(_ sections: NodeSections, _ change: ContentChange) async throws(TreeError) -> Node {
         guard let disk = core?.contents.disk else { throw .closed }
         let content: SpooledContent
-        do throws(ContentError) { content = try await disk.spool(sections, node: node) } catch {
+        do throws(ContentError) { content = try await disk.spool(sections, node: change.node) } catch {
             throw TreeError(error)
         }
         do throws(TreeError) {
             switch content {
-            case .none: return try make { machine throws(TreeError) in try body(&machine, .none) }
+            case .none: return try make { machine throws(TreeError) in try change.body(&machine, .none) }
             case .inline(let content):
-                return try make { machine throws(TreeError) in try body(&machine, .held(content)) }
-            case .blob(let blob): return try keep(blob, of: node, body)
+                return try make { machine throws(TreeError) in try change.body(&machine, .held(content)) }
+            case .blob(let blob): return try keep(blob, change)
             }
         } catch {
             // A file that stays is found at the next start.
@@ -137,13 +133,11 @@ extension Treesystem {
         }
     }
 
-    private func keep(
-        _ blob: SpooledBlob, of node: NodeID, _ body: (inout TreeMachine, LocalContent) throws(TreeError) -> NodeRow
-    ) throws(TreeError) -> Node {
+    private func keep(_ blob: SpooledBlob, _ change: ContentChange) throws(TreeError) -> Node {
         let record = SpoolRecord(blob.plan)
         let (made, operation) = try act { machine throws(TreeError) in
-            let made = try machine.shown { machine throws(TreeError) in try body(&machine, .ask) }
-            let operation = machine.contentOperation(of: node)?.id
+            let made = try machine.shown { machine throws(TreeError) in try change.body(&machine, .ask) }
+            let operation = machine.contentOperation(of: change.node)?.id
             if let operation { try machine.provided(operation, .spooled(record.octets)) }
             return (made, operation)
         }
@@ -230,5 +224,23 @@ extension Treesystem {
             for (operation, sections) in promised { promises[operation] = sections }
         }
         return value
+    }
+}
+
+/// A local change of a content.
+///
+/// A class, so that it is one word: the release build of Swift 6.3 for x86-64 leaves the machine's stack unbalanced
+/// after asynchronous functions with an odd number of words in memory, and specializes a closure that is passed to one
+/// into as many parameters as it captures.
+private final class ContentChange: Sendable {
+    typealias Body = @Sendable (inout TreeMachine, LocalContent) throws(TreeError) -> NodeRow
+
+    let node: NodeID
+    /// What the app gave; nil: the delegate is asked.
+    let content: NodeSections?
+    let body: Body
+
+    init(_ node: NodeID, _ content: NodeSections?, _ body: @escaping Body) {
+        (self.node, self.content, self.body) = (node, content, body)
     }
 }
