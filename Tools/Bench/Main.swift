@@ -183,6 +183,7 @@ struct Bench {
               THICKET_ATTACK           `hostile`: only attacks whose names contain it: \(attacks)
               THICKET_HOSTILE_CORES    `hostile`: shared: server, users and attacker have all cores, and not the server its own
               THICKET_SEALED_OPENING   `sealed`: if set, only the new device, for a profile
+              THICKET_TREE_PART        `tree`: one part alone: content, nodes, skeleton, children or move
               THICKET_PEERS            `peers`: folder of its load generator
               THICKET_PEERS_ROUNDS     `peers`: default 5
               THICKET_PEERS_LINES      `peers`: if set, what the generator says, line by line

@@ -143,8 +143,11 @@ package struct OperationQueue: Sendable {
         for earlier in operation.dependencies { followers[earlier, default: []].insert(operation.id) }
     }
 
+    /// Dependencies on operations that are no longer in the queue are left out: the caller may have a copy from before.
     package mutating func replace(_ operation: PendingOperation) {
         guard let old = operations[operation.id] else { return }
+        var operation = operation
+        operation.dependencies = operation.dependencies.filter { operations[$0] != nil }
         if old.places != operation.places || old.dependencies != operation.dependencies {
             unlink(old)
             operations[operation.id] = operation

@@ -17,9 +17,11 @@ package struct NodeRow: Sendable {
         /// Another device moved the node, or one above it, into a branch that is removed here. Local changes of it are
         /// kept.
         case covered
+        /// Removed here, and the server has confirmed it; the change of the log that removes the row is on its way.
+        case gone
 
         /// Whether the node is in a branch that is removed here.
-        var isConcealed: Bool { self == .leaving || self == .covered }
+        var isConcealed: Bool { self == .leaving || self == .covered || self == .gone }
     }
 
     package let id: NodeID

@@ -112,14 +112,15 @@ extension TreeStore {
         }
     }
 
-    /// Nodes that are being removed although their parent is not.
+    /// Nodes that are concealed as part of a branch that is removed here, although their parent is not concealed: the
+    /// roots of removals that wait, and nodes that must be shown again.
     package func stranded() throws(TreeError) -> [NodeID] {
         try sql { (database) throws(SQLiteError) in
             var ids = [NodeID]()
             try database.statement(
                 """
-                SELECT id FROM node WHERE state IN (3, 4)
-                    AND parent NOT IN (SELECT id FROM node WHERE state IN (3, 4))
+                SELECT id FROM node WHERE state <> 0 AND state IN (3, 4)
+                    AND parent NOT IN (SELECT id FROM node WHERE state <> 0 AND state IN (3, 4, 5))
                 """
             ).forEach { if let id = NodeID(octets: $0.bytes(0)) { ids.append(id) } }
             return ids

@@ -108,20 +108,14 @@ extension TreeMachine {
             return try write(again)
         }
         try drop(operation)
-        guard outcome.left == 0 else {
-            // Removed nodes disappear again when the log arrives.
-            for node in try store.branch(of: operation.node) { try reveal(node) }
-            return
+        // What is left is shown again at the end of the turn, and removed nodes disappear when the log arrives.
+        guard outcome.left == 0 else { return }
+        // The log removes the rows. A root that was created again meanwhile is covered, and so shown again.
+        for id in try store.branch(of: operation.node) {
+            guard var row = try store.row(id), row.state == .leaving, !queue.has(id) else { continue }
+            row.state = .gone
+            try write(row)
         }
-        // The log removes the nodes; what was created again meanwhile stays.
-        if try store.row(operation.node)?.state == .covered { try reveal(operation.node) }
-    }
-
-    /// Shows a concealed node again.
-    private mutating func reveal(_ id: NodeID) throws(TreeError) {
-        guard let row = try store.row(id), row.state.isConcealed else { return }
-        try showServers(row)
-        if let row = try store.row(id), let (node, path) = try shown(row) { events.append(.discovered(node, path)) }
     }
 
     // MARK: - Refused

@@ -49,7 +49,7 @@ extension TreeMachine {
             }
             (other.parent, other.name) = (opened.record.parent, opened.name)
             try write(other)
-            try clearPlace(of: other)
+            if other.state == .open { try clearPlace(of: other) }
             if let (node, _) = try shown(other) { events.append(.conflict(.location(node))) }
         }
     }
@@ -62,6 +62,16 @@ extension TreeMachine {
             try write(operation)
         }
         if let (node, _) = try shown(row) { events.append(.conflict(.data(node))) }
+    }
+
+    /// A node that was kept here after its removal exists at the server again: only contents are still in conflict.
+    mutating func createdElsewhere(_ id: NodeID) throws(TreeError) {
+        for operation in queue.operations(of: id) where operation.state == .held(.removed) {
+            var operation = operation
+            operation.kind = .write(operation.fields.subtracting(.creation))
+            operation.state = operation.fields.contains(.content) ? .held(.data) : .waiting
+            try write(operation)
+        }
     }
 
     // MARK: - Names

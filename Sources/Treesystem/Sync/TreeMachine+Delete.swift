@@ -55,12 +55,7 @@ extension TreeMachine {
     mutating func isGivenUp(_ operation: PendingOperation) throws(TreeError) -> Bool {
         guard !operation.isDelete, let row = try store.row(operation.node), row.state == .leaving else { return false }
         try drop(operation)
-        if row.version > 0 {
-            try showServers(row)
-        } else if !queue.has(row.id) {
-            try store.removeRow(row.id)
-            keyring.forget(row.id)
-        }
+        if row.version > 0 { try showServers(row) } else { try forgetUnsent(row) }
         return true
     }
 
@@ -69,17 +64,39 @@ extension TreeMachine {
     mutating func release(below id: NodeID) throws(TreeError) {
         for row in try store.allChildren(of: .node(id)) where row.state == .leaving {
             if row.version == 0 { try release(below: row.id) }
-            for operation in queue.operations(of: row.id).reversed() where !operation.isDelete && !operation.isSending {
-                try drop(operation)
+            for operation in queue.operations(of: row.id).reversed() where !operation.isSending {
+                // There is nothing to remove of a node that the server never had.
+                if !operation.isDelete || row.version == 0 { try drop(operation) }
             }
-            if row.version > 0 {
-                try showServers(row)
-            } else if !queue.has(row.id) {
-                hasWritten = true
-                try store.removeRow(row.id)
-                keyring.forget(row.id)
-            }
+            if row.version > 0 { try showServers(row) } else { try forgetUnsent(row) }
         }
+    }
+
+    /// Removes a node that is removed here and that the server never had, once nothing waits for it.
+    mutating func forgetUnsent(_ row: NodeRow) throws(TreeError) {
+        guard row.version == 0, !queue.has(row.id) else { return }
+        hasWritten = true
+        try store.removeRow(row.id)
+        keyring.forget(row.id)
+    }
+
+    /// Shows nodes again whose branch is no longer removed here, whatever was the reason. Runs at the end of each turn.
+    mutating func revealStranded() throws(TreeError) {
+        guard hasWritten else { return }
+        var seen = Set<NodeID>()
+        while true {
+            let ids = try store.stranded().filter { seen.insert($0).inserted && !isDeleted($0) }
+            if ids.isEmpty { return }
+            for id in ids { try reveal(id) }
+        }
+    }
+
+    private mutating func reveal(_ id: NodeID) throws(TreeError) {
+        guard let row = try store.row(id), row.state.isConcealed else { return }
+        if row.version == 0, !queue.has(id) { return try forgetUnsent(row) }
+        try showServers(row)
+        guard let now = try store.row(id), let (node, path) = try shown(now) else { return }
+        try uncover(now, node, path)
     }
 
     // MARK: - By the app

@@ -179,6 +179,7 @@ extension TreeMachine {
         try store.releaseQuarantine(id)
         try stopWaiting(id, version)
         keyring.keep(opened.childKeys, of: id)
+        if old?.version == 0 { try createdElsewhere(id) }
         guard row.state == .open else { return try hide(row, before) }
         if !mine.contains(.place) { try clearPlace(of: row) }
         if reports { try report(row, before, theirs) }
@@ -227,7 +228,7 @@ extension TreeMachine {
         }
     }
 
-    private func isDeleted(_ id: NodeID) -> Bool { queue.operations(of: id).contains(where: \.isDelete) }
+    func isDeleted(_ id: NodeID) -> Bool { queue.operations(of: id).contains(where: \.isDelete) }
 
     /// What another device changed between two records of a node.
     private func changes(from old: NodeRow?, to opened: OpenedNode) throws(TreeError) -> WriteFields {

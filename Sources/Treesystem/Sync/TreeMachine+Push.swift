@@ -123,30 +123,31 @@ extension TreeMachine {
     }
 
     /// What is sent together or not at all: single operations, and groups.
-    private func units(_ chosen: [OperationID]) -> [[PendingOperation]] {
-        var units = [[PendingOperation]]()
-        for operation in chosen.lazy.compactMap({ queue[$0] }) {
-            if let group = operation.group, units.last?.last?.group == group {
-                units[units.count - 1].append(operation)
+    private func units(_ chosen: [OperationID]) -> [[OperationID]] {
+        var units = [[OperationID]]()
+        for id in chosen {
+            if let group = queue[id]?.group, let last = units.last?.last, queue[last]?.group == group {
+                units[units.count - 1].append(id)
             } else {
-                units.append([operation])
+                units.append([id])
             }
         }
         return units
     }
 
     /// Seals a unit; if one of its operations cannot be made, the draft stays as it is, and the others wait for it.
-    private mutating func seal(_ unit: [PendingOperation], into draft: inout BatchDraft) throws(TreeError) {
-        let ids = Set(unit.map(\.id))
-        guard unit.allSatisfy({ $0.dependencies.isDisjoint(with: draft.excluded) }) else {
-            return draft.excluded.formUnion(ids)
+    private mutating func seal(_ unit: [OperationID], into draft: inout BatchDraft) throws(TreeError) {
+        guard unit.allSatisfy({ queue[$0]?.dependencies.isDisjoint(with: draft.excluded) != false }) else {
+            return draft.excluded.formUnion(unit)
         }
         let before = unit.count > 1 ? draft : nil
-        for operation in unit {
+        for id in unit {
+            // Sealing may drop operations, and with them dependencies of others.
+            guard let operation = queue[id] else { continue }
             do throws(TreeError) { try seal(operation, into: &draft) } catch {
                 if error.code == .store { throw error }
                 if let before { draft = before }
-                draft.excluded.formUnion(ids)
+                draft.excluded.formUnion(unit)
                 if try !replaceLostPlace(of: operation) { try fail(operation, error) }
                 return
             }
@@ -188,9 +189,18 @@ extension TreeMachine {
     /// Seals an operation from the newest state of its node.
     private mutating func seal(_ operation: PendingOperation, into draft: inout BatchDraft) throws(TreeError) {
         guard let row = try store.row(operation.node) else { return try drop(operation) }
+        var operation = operation
+        if operation.isCreation, row.version > 0 {
+            // Another device has created the removed node again.
+            operation.kind = .write(operation.fields.subtracting(.creation))
+            try write(operation)
+        }
         let version = draft.records[row.id]?.version ?? row.version
         if operation.isDelete {
-            guard version > 0 else { return try drop(operation) }
+            guard version > 0 else {
+                try drop(operation)
+                return try forgetUnsent(row)
+            }
             return draft.add(operation, TreeOperation.deleteTree(try removal(operation, version)).json)
         }
         let record = try record(operation, row, version, draft)

@@ -131,7 +131,9 @@ package struct TreeMachine {
     }
 
     private mutating func finish() throws(TreeError) {
+        try revealStranded()
         try pump()
+        try revealStranded()
         try callDelegate()
         updateStatus()
         try store.commit(isOnDisk: isSending)
@@ -198,7 +200,7 @@ package struct TreeMachine {
     mutating func write(_ operation: PendingOperation) throws(TreeError) {
         hasWritten = true
         queue.replace(operation)
-        try store.write(operation)
+        try store.write(queue[operation.id] ?? operation)
     }
 
     /// The node with its path, as the app sees it; nil when it is not shown.
