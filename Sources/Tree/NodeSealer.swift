@@ -76,24 +76,24 @@ public struct NodeSealer: Sendable {
     ///   - random: makes keys, salts, ids and nonces.
     public init(_ tree: TreePlace, random: TreeRandom = .system) { (self.tree, self.random) = (tree, random) }
 
-    /// The record of a new node, with a new key and a new child salt.
+    /// The record of a new node, with a new key and a new child salt; a node that is created again keeps both.
     ///
     /// - Parameters:
     ///   - draft: the node.
     ///   - id: its id.
     ///   - parent: the keys of the parent.
+    ///   - kept: what is known of the node from before its removal; nil for a node that never was at the server.
     /// - Throws: `SealFault`.
     public func create(
-        _ draft: NodeDraft, _ id: NodeID, below parent: ParentKeys
+        _ draft: NodeDraft, _ id: NodeID, below parent: ParentKeys, again kept: KeptNode? = nil
     ) throws(SealFault) -> NodeRecord {
-        guard let key = try? NodeKey(random.secret(NodeKey.bytesCount)) else {
-            preconditionFailure("32 random bytes are a node key")
-        }
+        let key = kept?.key ?? newKey()
         guard let appTags = NodeMetadata.ordered(draft.appTags) else { throw .badAppTags }
         let content = try sealed(draft.content)
         let metadata = NodeMetadata(
-            name: draft.name, childSalt: random.secret(NodeMetadata.saltBytes), content: content?.access,
-            modified: draft.modified, appTags: appTags)
+            name: draft.name, childSalt: kept?.metadata.childSalt ?? random.secret(NodeMetadata.saltBytes),
+            content: content?.access, modified: draft.modified, appTags: appTags, format: kept?.metadata.format ?? 1,
+            others: kept?.metadata.others ?? [])
         let record = NodeRecord(
             parent: parent.parent, tag: parent.tag(of: draft.name, id), epoch: parent.epoch,
             wraps: [parent.wrap(key, of: id, in: tree, random)], commitment: Self.commitment(key),
@@ -144,6 +144,13 @@ public struct NodeSealer: Sendable {
         _ node: OpenedNode, below parent: ParentKeys, named name: NodeName? = nil, replacing base: Version
     ) throws(SealFault) -> NodeRecord {
         try edit(node, NodeEdit(name: name), below: parent, replacing: base)
+    }
+
+    private func newKey() -> NodeKey {
+        guard let key = try? NodeKey(random.secret(NodeKey.bytesCount)) else {
+            preconditionFailure("32 random bytes are a node key")
+        }
+        return key
     }
 
     private static func commitment(_ key: NodeKey) -> [UInt8] {

@@ -127,6 +127,26 @@ struct SealingTests {
         #expect(first.wraps != second.wraps && first.data?.id != second.data?.id)
     }
 
+    @Test("a node that is created again opens what is below it, and keeps its key and the fields of newer versions")
+    func again() throws {
+        let trees = try TreeCase(seed: 25)
+        let folder = try trees.node("folder", below: trees.home)
+        let child = try trees.node("child", below: folder.childKeys)
+        let kept = try #require(KeptNode(octets: folder.kept.octets))
+        let made = try trees.sealer.create(NodeDraft(NodeName("other")), folder.id, below: trees.home, again: kept)
+        #expect(made.base == 0 && made.commitment == folder.record.commitment)
+        #expect(made.metadata != folder.record.metadata)
+        let opened = try trees.opener.open(made.sent(), folder.id, below: trees.home)
+        #expect(opened.name.text == "other" && opened.metadata.childSalt == folder.metadata.childSalt)
+        #expect(try trees.opener.open(child.record.sent(), child.id, below: opened.childKeys).name.text == "child")
+        let other = try trees.sealer.create(NodeDraft(NodeName("folder")), folder.id, below: trees.home)
+        let stranger = try trees.opener.open(other.sent(), folder.id, below: trees.home)
+        #expect(throws: NodeFault.self) {
+            _ = try trees.opener.open(child.record.sent(), child.id, below: stranger.childKeys)
+        }
+        #expect(KeptNode(octets: SecureBytes(copying: [UInt8](repeating: 1, count: 40))) == nil)
+    }
+
     @Test("a chain of 64 nodes opens from the tree secret down")
     func chain() throws {
         let trees = try TreeCase(seed: 24)

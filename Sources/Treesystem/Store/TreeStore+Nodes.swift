@@ -31,9 +31,34 @@ extension TreeStore {
         }
     }
 
+    /// Remembers that the server had a node that is created again.
+    package func keep(_ id: NodeID, _ secret: [UInt8]) throws(TreeError) {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("INSERT OR REPLACE INTO kept (id, secret) VALUES (?1, ?2)").bind(1, id.octets)
+                .bind(2, secret).run()
+        }
+    }
+
+    /// What is kept of a node that the server had; nil for a node that it never had.
+    package func kept(_ id: NodeID) throws(TreeError) -> [UInt8]? {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("SELECT secret FROM kept WHERE id = ?1").bind(1, id.octets).first { $0.bytes(0) }
+        }
+    }
+
+    /// The node is at the server again, or gone here too.
+    package func releaseKept(_ id: NodeID) throws(TreeError) {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("DELETE FROM kept WHERE id = ?1").bind(1, id.octets).run()
+        }
+    }
+
     package func removeRow(_ id: NodeID) throws(TreeError) {
         try sql { (database) throws(SQLiteError) in
-            for query in ["DELETE FROM node WHERE id = ?1", "DELETE FROM quarantine WHERE id = ?1"] {
+            for query in [
+                "DELETE FROM node WHERE id = ?1", "DELETE FROM quarantine WHERE id = ?1",
+                "DELETE FROM kept WHERE id = ?1",
+            ] {
                 try database.statement(query).bind(1, id.octets).run()
             }
         }

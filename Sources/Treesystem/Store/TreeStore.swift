@@ -51,7 +51,10 @@ package final class TreeStore {
     ///   `state` a `NodeRow.State`; `version` and `record` what the server has (0 and NULL: nothing); the other columns
     ///   are the node as this device sees it.
     /// - `operation`: a row for each waiting operation (`PendingOperation`); `held` its content, `spool` the state of
-    ///   its upload, `sealed` the record as it was sent, `request` and `place` the request that is in flight.
+    ///   its upload.
+    /// - `sent`: the operations of the request that is in flight, as they were sent.
+    /// - `kept`: nodes that were removed elsewhere and are created again, with what `KeptNode` keeps of them; empty for
+    ///   one whose record did not open.
     /// - `quarantine`: the newest record of a node that did not open, as the server sent it.
     /// - `listed`: directories whose children this device has, in a lazy skeleton.
     /// - `app`: what the app keeps in the same transactions (`TreeTransaction`).
@@ -78,6 +81,7 @@ package final class TreeStore {
         CREATE TABLE quarantine (
             id BLOB PRIMARY KEY, version INTEGER NOT NULL, record BLOB NOT NULL, kind TEXT NOT NULL,
             detail TEXT NOT NULL) WITHOUT ROWID;
+        CREATE TABLE kept (id BLOB PRIMARY KEY, secret BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE listed (parent BLOB PRIMARY KEY) WITHOUT ROWID;
         CREATE TABLE app (
             collection TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, sort INTEGER NOT NULL,

@@ -77,6 +77,8 @@ extension TreeMachine {
         row.state = try state(of: row)
         try write(row)
         try store.releaseQuarantine(row.id)
+        try store.releaseKept(row.id)
+        try stopWaiting(row.id, version)
         keyring.keep(opened.childKeys, of: row.id)
         guard row.state == .open, let (node, path) = try shown(row) else { return }
         if before == nil { try uncover(row, node, path) }

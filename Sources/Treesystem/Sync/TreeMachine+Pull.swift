@@ -179,7 +179,10 @@ extension TreeMachine {
         try store.releaseQuarantine(id)
         try stopWaiting(id, version)
         keyring.keep(opened.childKeys, of: id)
-        if old?.version == 0 { try createdElsewhere(id) }
+        if old?.version == 0 {
+            try createdElsewhere(id)
+            try store.releaseKept(id)
+        }
         guard row.state == .open else { return try hide(row, before) }
         if !mine.contains(.place) { try clearPlace(of: row) }
         if reports { try report(row, before, theirs) }
@@ -287,10 +290,12 @@ extension TreeMachine {
     mutating func keepRemoved(_ row: NodeRow) throws(TreeError) {
         var row = row
         let wasShown = row.state == .open
-        let content = try inlineContent(of: row)
+        let opened = try open(row)
+        let content = opened.flatMap { (try? $0.inlineContent()) ?? nil }
         (row.version, row.record, row.state) = (0, nil, .open)
         try write(row)
-        keyring.forget(row.id)
+        try store.keep(row.id, opened?.kept.octets.withUnsafeBytes { Array($0) } ?? [])
+        if opened == nil { keyring.forget(row.id) }
         var operation: PendingOperation
         if let first = queue.operations(of: row.id).first(where: { !$0.isDelete }) {
             operation = first
@@ -328,11 +333,6 @@ extension TreeMachine {
         for id in queue.breakCycles(through: creation.id) {
             if let operation = queue[id] { try write(operation) }
         }
-    }
-
-    private mutating func inlineContent(of row: NodeRow) throws(TreeError) -> NodeContent? {
-        guard let opened = try open(row) else { return nil }
-        return (try? opened.inlineContent()) ?? nil
     }
 
     /// The node as the server has it; nil when its record does not open.

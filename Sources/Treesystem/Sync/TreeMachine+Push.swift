@@ -1,4 +1,5 @@
 import ThicketClient
+import ThicketCrypto
 import ThicketProtocol
 import ThicketTree
 import ThicketTreeShape
@@ -137,9 +138,11 @@ extension TreeMachine {
 
     /// Seals a unit; if one of its operations cannot be made, the draft stays as it is, and the others wait for it.
     private mutating func seal(_ unit: [OperationID], into draft: inout BatchDraft) throws(TreeError) {
-        guard unit.allSatisfy({ queue[$0]?.dependencies.isDisjoint(with: draft.excluded) != false }) else {
-            return draft.excluded.formUnion(unit)
+        let canBeSealed = unit.allSatisfy { id in
+            guard let operation = queue[id] else { return true }
+            return operation.dependencies.isDisjoint(with: draft.excluded) && !draft.again.contains(operation.node)
         }
+        guard canBeSealed else { return draft.excluded.formUnion(unit) }
         let before = unit.count > 1 ? draft : nil
         for id in unit {
             // Sealing may drop operations, and with them dependencies of others.
@@ -178,6 +181,9 @@ extension TreeMachine {
         var records = [NodeID: (record: NodeRecord, version: Version)]()
         /// Operations that are not in the batch although they were chosen.
         var excluded = Set<OperationID>()
+        /// Nodes that are created again: the server goes on with their versions, which this device does not know, so a
+        /// later operation of theirs is in another batch.
+        var again = Set<NodeID>()
 
         mutating func add(_ operation: PendingOperation, _ json: JSONValue) {
             let body = json.serialized()
@@ -205,6 +211,7 @@ extension TreeMachine {
         }
         let record = try record(operation, row, version, draft)
         draft.records[row.id] = (record, version + 1)
+        if version == 0 { if try store.kept(row.id) != nil { draft.again.insert(row.id) } }
         draft.add(operation, TreeOperation.put(row.id, source: version, record).json)
     }
 
@@ -239,13 +246,14 @@ extension TreeMachine {
         }
         let name = operation.target?.name ?? row.name
         let content = try draftContent(operation)
+        let kept = try version > 0 ? nil : store.kept(row.id).flatMap { KeptNode(octets: SecureBytes(copying: $0)) }
         do throws(SealFault) {
             if version == 0 {
                 guard let name else { throw SealFault.badAppTags }
                 return try keyring.sealer.create(
                     NodeDraft(
                         name, content: content ?? .none, modified: row.modified, appTags: row.tags,
-                        burnTime: row.burnTime), row.id, below: parent)
+                        burnTime: row.burnTime), row.id, below: parent, again: kept)
             }
             guard let base, let above = try? keyring.keys(of: base.parent, keeps: false, lookUp),
                 let opened = try? keyring.opener.open(base, row.id, below: above)

@@ -14,6 +14,7 @@ struct ModelServer: TreeView {
     private(set) var log = [AppliedChange]()
     /// Batches that were sent again with other bytes.
     private(set) var changedBatches = 0
+    private var removedAt = [NodeID: Version]()
     /// Nodes that were removed at some time.
     private(set) var removed = Set<NodeID>()
     private(set) var batches = [BatchID: (body: [UInt8], answer: TreeBatchAnswer)]()
@@ -90,9 +91,11 @@ struct ModelServer: TreeView {
             stamped.stamps = RecordStamps(changed: time, created: nodes[id]?.record.stamps.created ?? time)
             let old = nodes[id]?.record.object ?? JSONObject()
             let diff = Self.wholeMembers(from: old, to: stamped.object)
-            nodes[id] = Held(record: stamped, version: source + 1)
-            changes.append(change(id, .modify, diff, source, source + 1))
-            return .version(source + 1)
+            // Versions of a node go on after its removal, as at the server.
+            let version = (source == 0 ? removedAt[id] ?? 0 : source) + 1
+            nodes[id] = Held(record: stamped, version: version)
+            changes.append(change(id, .modify, diff, source, version))
+            return .version(version)
         case .delete(let id, let source):
             if let refusal = TreeCheck.refusal(ofRemoving: id, at: source, in: self) { throw .refused(refusal) }
             changes.append(remove(id))
@@ -132,8 +135,8 @@ struct ModelServer: TreeView {
     }
 
     private mutating func remove(_ id: NodeID) -> AppliedChange {
-        let version = version(of: id)
-        nodes[id] = nil
+        let version = version(of: id) + 1
+        (nodes[id], removedAt[id]) = (nil, version)
         removed.insert(id)
         return change(id, .remove, nil, nil, version)
     }
