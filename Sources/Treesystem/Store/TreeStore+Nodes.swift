@@ -152,6 +152,17 @@ extension TreeStore {
         }
     }
 
+    /// Nodes that the server does not have and no operation creates.
+    package func unsent() throws(TreeError) -> [NodeID] {
+        try sql { (database) throws(SQLiteError) in
+            var ids = [NodeID]()
+            try database.statement(
+                "SELECT id FROM node WHERE version = 0 AND id NOT IN (SELECT node FROM operation)"
+            ).forEach { if let id = NodeID(octets: $0.bytes(0)) { ids.append(id) } }
+            return ids
+        }
+    }
+
     /// How many nodes are shown.
     package func shownCount() throws(TreeError) -> Int {
         Int(
@@ -238,24 +249,33 @@ extension TreeStore {
 
     /// Levels below a node: 0 without children; at most `most`.
     package func height(of node: NodeID, upTo most: Int) throws(TreeError) -> Int {
-        var (height, level) = (0, [node])
-        while height < most {
-            var below = [NodeID]()
-            for id in level { below += try allChildren(of: .node(id)).map(\.id) }
-            if below.isEmpty { return height }
-            (height, level) = (height + 1, below)
+        try sql { (database) throws(SQLiteError) in
+            let depth = try database.statement(Self.branchQuery + "SELECT max(depth) FROM branch")
+                .bind(1, node.octets).bind(2, Int64(most)).first { $0.integer(0) }
+            return Int(depth ?? 0)
         }
-        return height
     }
 
     /// The nodes of a branch, parents first, the root included.
     package func branch(of root: NodeID) throws(TreeError) -> [NodeID] {
         // A node is visited once, also in a store that is damaged.
-        var (ids, next, known) = ([root], 0, Set([root]))
-        while next < ids.count {
-            for row in try allChildren(of: .node(ids[next])) where known.insert(row.id).inserted { ids.append(row.id) }
-            next += 1
+        var (ids, known) = ([NodeID](), Set<NodeID>())
+        try sql { (database) throws(SQLiteError) in
+            try database.statement(Self.branchQuery + "SELECT id FROM branch ORDER BY depth")
+                .bind(1, root.octets).bind(2, Int64(2 * TreeLimits.depthMax))
+                .forEach { row in
+                    if let id = NodeID(octets: row.bytes(0)), known.insert(id).inserted { ids.append(id) }
+                }
         }
         return ids
     }
+
+    /// The ids below ?1 with their depths, at most ?2. It reads an index only: a branch may be large.
+    private static let branchQuery = """
+        WITH RECURSIVE branch (id, depth) AS (
+            SELECT ?1, 0 UNION ALL
+            SELECT node.id, depth + 1 FROM branch JOIN node INDEXED BY node_name ON node.parent = branch.id
+            WHERE depth < ?2)
+
+        """
 }

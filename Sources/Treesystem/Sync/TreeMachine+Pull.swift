@@ -81,6 +81,10 @@ extension TreeMachine {
                 if let text = row.record, let record = try? NodeRecord(parsing: text, from: .server) {
                     found.append((row.id, record, text, row.version))
                 } else if row.version == 0 {
+                    guard queue.has(row.id) else {
+                        try forgetUnsent(row)
+                        continue
+                    }
                     var row = row
                     row.state = .open
                     try write(row)

@@ -202,6 +202,7 @@ struct WorldLife {
             #expect(difference.isEmpty, "device \(device.number) \(rows)")
             #expect(try device.store.faults().isEmpty)
             #expect(try device.store.orphans().isEmpty && device.store.stranded().isEmpty)
+            #expect(try device.store.unsent().isEmpty)
         }
         for id in created where world.server.nodes[id] == nil {
             #expect(world.server.removed.contains(id) || removed.contains(id), "\(id) is lost")
