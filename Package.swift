@@ -143,7 +143,8 @@ let tools: [Target] = [
         "ThicketSimulation", "Tools/Simulation",
         [
             "ThicketServer", "ThicketNet", "ThicketScheduling", "ThicketClient", "ThicketProtocol", "ThicketCrypto",
-            "ThicketSQLite", "ThicketFaultDisk", "ThicketSealed", "ThicketTreeShape", "ThicketPlatform",
+            "ThicketSQLite", "ThicketFaultDisk", "ThicketSealed", "ThicketTreeShape", "ThicketTree",
+            "ThicketTreesystem", "ThicketPlatform",
         ]),
     program("thicket-soak", "Tools/Soak", ["ThicketSimulation", "ThicketCommandLine"]),
     library(
@@ -154,7 +155,7 @@ let tools: [Target] = [
         "ThicketSweep", "Tools/Sweep",
         [
             "ThicketServer", "ThicketSQLite", "ThicketFaultDisk", "ThicketProtocol", "ThicketCrypto", "ThicketSealed",
-            "ThicketProcesses", "ThicketTestSupport", "ThicketPlatform", "ThicketScheduling",
+            "ThicketProcesses", "ThicketTestSupport", "ThicketPlatform", "ThicketScheduling", "ThicketTreeShape",
         ]),
     program("thicket-crash", "Tools/Crash", ["ThicketProcesses", "ThicketSweep", "ThicketCommandLine"]),
     // Hours of mixed load on a real server.

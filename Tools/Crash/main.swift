@@ -21,6 +21,7 @@ let program = Program(
                 .value("stride", "N", "look at every Nth point only", defaultText: "1"),
                 .value("seed", "NUMBER", "what is written, and what a crash leaves", defaultText: "the time"),
                 .value("call", "N", "let this call fail, and nothing else: what a fault named"),
+                .flag("trees", "only the sweeps over batches of trees and blobs"),
             ],
             examples: [
                 Example("thicket-crash sweep", "all points"),
@@ -54,6 +55,29 @@ func crash(_ call: Invocation) throws(BadValue) -> Int32 {
     }
 }
 
+func actions(_ call: Invocation) throws(BadValue) -> Int? {
+    call.value("changes") == nil ? nil : try call.number("changes", else: 0, in: 20...1_000_000)
+}
+
+/// The sweeps over batches of trees and blobs.
+func treeSweep(_ seed: UInt64, stride: Int, actions: Int?, cores: Int) -> Int32 {
+    var crashes = TreeCrashSweep.Settings()
+    crashes.actions = actions ?? crashes.actions
+    (crashes.seed, crashes.stride, crashes.threads) = (seed, stride, cores)
+    var faults = TreeFaultSweep.Settings()
+    faults.actions = actions ?? faults.actions
+    (faults.seed, faults.stride, faults.threads) = (seed, stride, cores)
+    do {
+        let crashed = try TreeCrashSweep(crashes).run()
+        let isSafe = verdict(crashed.summary, crashed.faults, isClean: crashed.faults.isEmpty)
+        let failed = try TreeFaultSweep(faults).run()
+        return verdict(failed.summary, failed.faults, isClean: failed.faults.isEmpty) && isSafe ? 0 : 1
+    } catch {
+        Terminal.writeError("thicket-crash: \(error)\n")
+        return 1
+    }
+}
+
 func sweep(_ call: Invocation) throws(BadValue) -> Int32 {
     let stride: Int = try call.number("stride", else: 1, in: 1...1_000_000)
     let cores: Int = max(1, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))))
@@ -63,6 +87,7 @@ func sweep(_ call: Invocation) throws(BadValue) -> Int32 {
     (crashes.seed, crashes.stride, crashes.threads) = (seed, stride, cores)
     (faults.seed, faults.stride, faults.threads) = (seed, stride, cores)
     if call.value("changes") != nil { faults.changes = crashes.changes }
+    if call.flag("trees") { return treeSweep(seed, stride: stride, actions: try actions(call), cores: cores) }
     if call.value("call") != nil {
         (faults.call, faults.stride) = (try call.number("call", else: 0, in: 0...1_000_000), 1)
     }
@@ -74,7 +99,9 @@ func sweep(_ call: Invocation) throws(BadValue) -> Int32 {
         let crashed: CrashSweep.Result = try CrashSweep(crashes).run()
         let isSafe: Bool = verdict(crashed.summary, crashed.faults, isClean: crashed.faults.isEmpty)
         let failed: FaultSweep.Result = try FaultSweep(faults).run()
-        return verdict(failed.summary, failed.faults, isClean: failed.faults.isEmpty) && isSafe ? 0 : 1
+        let isFaultless = verdict(failed.summary, failed.faults, isClean: failed.faults.isEmpty)
+        return treeSweep(seed, stride: stride, actions: try actions(call), cores: cores) == 0 && isSafe && isFaultless
+            ? 0 : 1
     } catch {
         Terminal.writeError("thicket-crash: \(error)\n")
         return 1

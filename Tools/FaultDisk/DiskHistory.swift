@@ -19,6 +19,12 @@ public final class DiskHistory: Sendable {
             case delete
             /// The folder was synced.
             case syncNames
+            /// The bytes of a file outside of SQLite were synced; its name is as durable as before.
+            case syncContent
+            /// The file was renamed; the rename is durable with a sync of the new folder.
+            case move(to: String)
+            /// The folder `file` was synced: the names in it are durable, and deleted ones are gone.
+            case syncFolder
         }
 
         /// The operation.
@@ -37,6 +43,9 @@ public final class DiskHistory: Sendable {
                 case .sync: [3]
                 case .delete: [4]
                 case .syncNames: [5]
+                case .syncContent: [6]
+                case .move: [7]
+                case .syncFolder: [8]
                 }
             var hash = shape ?? 0xCBF2_9CE4_8422_2325
             for byte in file.utf8.reversed().prefix(while: { $0 != UInt8(ascii: "/") })
@@ -107,7 +116,8 @@ public final class DiskHistory: Sendable {
     /// From now on every nth sync has no effect but reports success; nil: none.
     public func lie(oneIn count: Int?) { lies.withLock { $0 = (count, 0) } }
 
-    func record(_ action: Step.Action, _ file: String) {
+    /// Records an operation on a file, or on the folder `file`. SQLite's calls are recorded by the file system itself.
+    public func record(_ action: Step.Action, _ file: String) {
         if case .sync = action, isLie() { return }
         let step = Step(action: action, file: file)
         state.withLock { kept in
@@ -186,9 +196,12 @@ public struct DiskReplay: Sendable {
         _ loss: DiskModel.Loss, _ random: inout Random
     ) -> [String: [UInt8]] {
         var copy = model
-        // An unfinished sync does not make any write durable.
+        // An unfinished sync does not make anything durable.
         if place < steps.count {
-            if case .sync = steps[place].action {} else { copy.apply(steps[place]) }
+            switch steps[place].action {
+            case .sync, .syncContent, .syncFolder: break
+            case .open, .write, .truncate, .delete, .syncNames, .move: copy.apply(steps[place])
+            }
         }
         return copy.crashed(loss, &random)
     }

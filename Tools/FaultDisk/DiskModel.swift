@@ -3,7 +3,8 @@
 /// Synced writes are durable. After a crash each unsynced write is present, missing or torn, independently of the
 /// writes before and after it; bytes outside a write are not damaged (SQLite's "powersafe overwrite"). Created or
 /// deleted names are durable once the folder was synced, which SQLite does at the first sync of a log or journal that
-/// it created, and with `synchronous=EXTRA` after deleting a journal.
+/// it created, and with `synchronous=EXTRA` after deleting a journal. The names of files outside of SQLite are durable
+/// once their own folder was synced; a renamed one has either name until then.
 ///
 /// A torn write never equals the whole write by chance: if the missing part already matches the file's content, one
 /// byte of it is replaced by garbage. Random content of a file (salts, nonces) therefore does not affect the result of
@@ -26,6 +27,8 @@ public struct DiskModel: Sendable {
         var unsynced = [DiskHistory.Step.Action]()
         var isNamed: Bool
         var isDeleted = false
+        /// The durable name of a renamed file until the new one is durable.
+        var former: String?
     }
 
     private var files = [String: File]()
@@ -55,7 +58,29 @@ public struct DiskModel: Sendable {
         case .delete:
             files[step.file]?.isDeleted = true
         case .syncNames: syncNames()
+        case .syncContent:
+            guard var file = files.removeValue(forKey: step.file) else { return }
+            for action in file.unsynced { Self.apply(action, to: &file.synced) }
+            file.unsynced.removeAll()
+            files[step.file] = file
+        case .move(let target):
+            guard var file = files.removeValue(forKey: step.file) else { return }
+            file.former = file.isNamed ? file.former ?? step.file : nil
+            files[target] = file
+        case .syncFolder: syncFolder(step.file)
         }
+    }
+
+    private mutating func syncFolder(_ folder: String) {
+        for name in files.keys where Self.folder(of: name).elementsEqual(folder.utf8) {
+            if files[name]?.isDeleted == true { files[name] = nil }
+            files[name]?.isNamed = true
+            files[name]?.former = nil
+        }
+    }
+
+    private static func folder(of name: String) -> Substring.UTF8View {
+        name.utf8.lastIndex(of: UInt8(ascii: "/")).map { name.utf8[..<$0] } ?? name.utf8[..<name.utf8.startIndex]
     }
 
     /// Applies a sync of the folder: created names are durable, deleted files are removed.
@@ -77,7 +102,12 @@ public struct DiskModel: Sendable {
                     Self.apply(part, to: &bytes)
                 }
             }
-            left[name] = bytes
+            // A rename is atomic: the file has the old name or the new one.
+            if let former = file.former, loss != .nothing, loss == .everything || Bool.random(using: &random) {
+                left[former] = bytes
+            } else {
+                left[name] = bytes
+            }
         }
         return left
     }
@@ -125,7 +155,7 @@ public struct DiskModel: Sendable {
             bytes.replaceSubrange(offset..<offset + new.count, with: new)
         case .truncate(let size):
             if bytes.count > size { bytes.removeLast(bytes.count - size) }
-        case .open, .sync, .delete, .syncNames: return
+        case .open, .sync, .delete, .syncNames, .syncContent, .move, .syncFolder: return
         }
     }
 }

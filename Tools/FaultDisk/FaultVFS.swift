@@ -1,4 +1,5 @@
 internal import CSQLite
+import Glibc
 import Synchronization
 
 /// A file system for SQLite that fails on demand, for tests: it forwards every call to the default one, fails the calls
@@ -112,6 +113,12 @@ public final class FaultVFS: Sendable {
     /// For calls that do not go through SQLite: counts one and returns whether it must fail.
     public func isToFail(_ operation: FaultRule.Operation, _ file: String) -> Bool {
         verdict(operation, file, SQLITE_IOERR).code != nil
+    }
+
+    /// The same with the error: returns the errno with which the call must fail, or 0.
+    public func failure(of operation: FaultRule.Operation, _ file: String) -> Int32 {
+        guard let code = verdict(operation, file, SQLITE_IOERR).code else { return 0 }
+        return code == SQLITE_FULL ? ENOSPC : EIO
     }
 
     func opened(_ real: UnsafeMutablePointer<sqlite3_file>, _ name: String) -> Int {

@@ -233,14 +233,6 @@ public struct CrashSweep: Sendable {
     static func diskName() -> String { "sweep-\(serial.wrappingAdd(1, ordering: .relaxed).newValue)" }
 }
 
-extension DiskHistory.Step {
-    /// Whether a crash in the middle of the call may leave another state than a crash before it.
-    fileprivate var changesDisk: Bool {
-        if case .open = action { return false }
-        return true
-    }
-}
-
 /// A thread with enough stack for a server.
 final class Worker {
     private let thread: pthread_t

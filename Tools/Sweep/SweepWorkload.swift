@@ -153,7 +153,7 @@ struct SweepWorkload: Sendable {
 }
 
 extension FaultRule.Operation {
-    fileprivate init(_ call: FileCall) {
+    init(_ call: FileCall) {
         switch call {
         case .create: self = .open
         case .sync: self = .sync

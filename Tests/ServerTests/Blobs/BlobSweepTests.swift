@@ -110,6 +110,23 @@ struct BlobSweepTests {
         #expect(try !parts.exists(1))
     }
 
+    @Test(
+        "a file that a crash brings back goes, although its completed upload is remembered",
+        arguments: StoreKind.allCases)
+    func broughtBack(kind: StoreKind) throws {
+        let parts: Parts = try parts(kind)
+        try parts.ledger.blob(blobID(1), 10)
+        _ = try parts.ledger.collect(until: 1, limit: 9)
+        try parts.ledger.forget([blobID(1)])
+        #expect(try parts.ledger.upload(blobID(1)) != nil)
+        // The deletion of the file was not durable.
+        try parts.blobs.begin(blobID(1), length: 10)
+        try parts.blobs.add(1, [UInt8](repeating: 1, count: 10), to: blobID(1), at: 0)
+        try parts.blobs.complete(blobID(1), length: 10)
+        #expect(try parts.sweep.removeUnknown() > 0)
+        #expect(try !parts.exists(1))
+    }
+
     @Test("a blob that is being copied is deleted by a later sweep")
     func pinned() throws {
         let parts: Parts = try parts(.sqlite)

@@ -36,4 +36,34 @@ import ThicketSweep
         #expect(result.lost == 0 && result.duplicated == 0)
         #expect(result.faultsInjected > 20, "\(result.summary)")
     }
+
+    @Test("a power cut at any call leaves each batch whole or absent, and each blob that was acknowledged")
+    func treeCrashes() throws {
+        var settings = TreeCrashSweep.Settings()
+        settings.seed = UInt64.random(in: 0..<1_000_000)
+        (settings.actions, settings.stride, settings.threads) = (60, 83, 2)
+        let result = try TreeCrashSweep(settings).run()
+        #expect(result.faults.prefix(5) == [], "seed \(settings.seed)")
+        #expect(result.points > 10, "\(result.summary)")
+    }
+
+    @Test("the sweep over trees finds a disk that loses the files of blobs")
+    func forgetfulFiles() throws {
+        var settings = TreeCrashSweep.Settings()
+        (settings.actions, settings.stride, settings.seed) = (40, 311, 1)
+        settings.sabotage = { image in
+            for name in image.keys where name.hasPrefix("blobs/") { image[name] = nil }
+        }
+        #expect(try !TreeCrashSweep(settings).run().faults.isEmpty)
+    }
+
+    @Test("a call that fails once leaves no batch and no blob half, and the repetition is made")
+    func treeFaults() throws {
+        var settings = TreeFaultSweep.Settings()
+        settings.seed = UInt64.random(in: 0..<1_000_000)
+        (settings.actions, settings.stride, settings.threads) = (40, 307, 2)
+        let result = try TreeFaultSweep(settings).run()
+        #expect(result.faults.prefix(5) == [], "seed \(settings.seed)")
+        #expect(result.faultsInjected > 10, "\(result.summary)")
+    }
 }

@@ -38,7 +38,8 @@ public protocol BlobLedger: AnyObject {
     func removed(after blob: BlobID?, limit: Int) throws(StoreError) -> [BlobID]
     /// The bytes of removed blobs are gone.
     func forget(_ blobs: [BlobID]) throws(StoreError)
-    /// Those of the ids that are blobs, uploads or removed blobs.
+    /// Those of the ids that are blobs, open uploads or removed blobs. A completed upload does not count: after its
+    /// blob was collected, a crash may bring the file back.
     func known(among ids: [BlobID]) throws(StoreError) -> Set<BlobID>
 }
 

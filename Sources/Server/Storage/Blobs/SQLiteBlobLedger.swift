@@ -142,7 +142,8 @@ final class SQLiteBlobLedger: BlobLedger {
             let statement = try database.statement(
                 """
                 SELECT 1 WHERE EXISTS (SELECT 1 FROM blob WHERE id = ?1)
-                OR EXISTS (SELECT 1 FROM upload WHERE id = ?1) OR EXISTS (SELECT 1 FROM blob_gone WHERE id = ?1)
+                OR EXISTS (SELECT 1 FROM upload WHERE id = ?1 AND proof IS NULL)
+                OR EXISTS (SELECT 1 FROM blob_gone WHERE id = ?1)
                 """)
             var known = Set<BlobID>()
             for id in ids where try statement.bind(1, id.octets).first({ _ in true }) ?? false { known.insert(id) }

@@ -90,8 +90,9 @@ final class MemoryBlobLedger: BlobLedger {
 
     func known(among ids: [BlobID]) throws(StoreError) -> Set<BlobID> {
         try locked { state in
-            Set(ids).filter {
-                state.blobs.blobs[$0] != nil || state.blobs.uploads[$0] != nil || state.blobs.removed.contains($0)
+            Set(ids).filter { id in
+                let isOpen = state.blobs.uploads[id].map { $0.proof == nil } ?? false
+                return state.blobs.blobs[id] != nil || isOpen || state.blobs.removed.contains(id)
             }
         }
     }

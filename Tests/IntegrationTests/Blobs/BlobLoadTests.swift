@@ -1,0 +1,70 @@
+import Synchronization
+import Testing
+import ThicketBlocking
+import ThicketCrypto
+import ThicketProtocol
+import ThicketServer
+import ThicketTestServer
+import ThicketTestSupport
+
+/// Uploads and downloads beside another tenant. Times are printed, not asserted.
+@Suite("Load by blobs", .blocking)
+struct BlobLoadTests {
+    private static let clock = ContinuousClock()
+
+    /// Whether each transfer was right; nil while they go on.
+    private final class Results: Sendable {
+        private let state = Mutex<[Bool]?>(nil)
+        var all: [Bool]? { state.withLock { $0 } }
+        func end(with results: [Bool]) { state.withLock { $0 = results } }
+    }
+
+    /// Milliseconds of heartbeats, sorted.
+    private static func pings(_ client: TestClient, from first: Int, until isOver: () -> Bool) throws -> [Double] {
+        var times = [Double]()
+        var number = first
+        while times.count < 200 || !isOver() {
+            let begin = clock.now
+            let answer = try client.ask("h:\(number)")
+            times.append((clock.now - begin) / .milliseconds(1))
+            #expect(answer == "h:\(number + 1)")
+            number += 2
+        }
+        return times.sorted()
+    }
+
+    private static func text(_ times: [Double]) -> String {
+        func at(_ share: Double) -> Double { (times[Int(Double(times.count - 1) * share)] * 100).rounded() / 100 }
+        return "p50 \(at(0.5)) ms, p99 \(at(0.99)) ms, longest \(at(1)) ms of \(times.count)"
+    }
+
+    @Test("8 uploads, 8 downloads and an upload that does not go on leave another tenant's heartbeats answered")
+    func mixed() throws {
+        let bytes = BlobText.bytes(4_000_000)
+        let fixture = try BlobFixture { $0.limits.blobTransfersPerUserMax = 32 }
+        let blob = try #require(try fixture.peer().add(bytes).blob)
+        let answer = try fixture.socket().ask(BlobText.change(1, blob: blob, length: bytes.count, ccid: "x1"))
+        #expect(answer.contains(#""ev":1"#), "\(answer)")
+        let bob = try fixture.socket("bob-token")
+        let idle = try Self.pings(bob, from: 0) { true }
+        let slow = try fixture.peer()
+        try slow.send("POST", "", BlobText.hash(Hash.sha256(bytes)), length: bytes.count)
+        try slow.send(raw: Array(bytes.prefix(1)))
+        #expect(waitUntil { fixture.server.metrics.blobTransfers.value == 1 })
+        let port = fixture.server.port
+        let results = Results()
+        Task.detached {
+            results.end(
+                with: try inParallel(16) { number in
+                    let peer = try BlobPeer(port: port, token: "ann-token")
+                    guard number % 2 == 0 else { return try peer.read(blob, 1).bytes == bytes }
+                    return try peer.add(BlobText.bytes(4_000_000, seed: UInt64(number + 2))).status == 200
+                })
+        }
+        let loaded = try Self.pings(bob, from: 100_000) { results.all != nil }
+        print("heartbeats of another tenant: idle \(Self.text(idle)); beside 17 transfers \(Self.text(loaded))")
+        #expect(results.all == Array(repeating: true, count: 16))
+        #expect(fixture.server.metrics.blobTransfers.value == 1, "the slow upload is still open, and nothing else")
+        slow.close(isReset: true)
+    }
+}
