@@ -20,6 +20,23 @@ struct BuiltInBugTests {
         #expect(found, "200 seeds do not find \(mutant.rawValue)")
     }
 
+    /// A seed counts only if it is right without the bug.
+    @Test(
+        "the simulation finds a built-in bug of trees within 60 seeds that are right without it", .noncesGiven,
+        arguments: [
+            Mutant.batchInParts, .noCycleCheck, .noNameCheck, .unstoredAnswer, .dividedBatch, .removesUnknown,
+            .forgottenOperation, .earlyPosition,
+        ])
+    func treeMutants(mutant: Mutant) {
+        let found = (UInt64(1)...60).contains { seed in
+            func problems(_ mutant: Mutant?) -> [String] {
+                Simulation.run(seed: seed, kind: .storm, hasTrees: true, mutant: mutant).problems
+            }
+            return !problems(mutant).isEmpty && problems(nil).isEmpty
+        }
+        #expect(found, "60 seeds do not find \(mutant.rawValue)")
+    }
+
     @Test("a failing seed shrinks to one that still fails, and the printed changes replay it")
     func shrinks() throws {
         let seed: UInt64 = 4

@@ -54,6 +54,15 @@ struct SimulationTests {
         #expect(first.problems == [], "seed \(seed)")
     }
 
+    @Test("with trees the same seed gives the same run, event for event", arguments: [UInt64(1), 6, 7])
+    func treesAreDeterministic(seed: UInt64) {
+        let first = Simulation.run(seed: seed, kind: .storm, hasTrees: true)
+        let second = Simulation.run(seed: seed, kind: .storm, hasTrees: true)
+        #expect(first.events > 200 && first.hasTrees, "seed \(seed) plays hardly anything")
+        #expect(first.traceHash == second.traceHash, "seed \(seed)")
+        #expect(first.problems == second.problems)
+    }
+
     @Test("real stores on disks that crash at any write lose nothing acknowledged or typed", arguments: 0..<3)
     func disks(number: Int) {
         let seed = Self.firstSeed &+ UInt64(number)

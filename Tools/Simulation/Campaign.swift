@@ -20,11 +20,14 @@ public enum Campaign {
         public fileprivate(set) var seconds: Double = 0
         /// Seeds with sealed buckets.
         public private(set) var sealedRuns: Int = 0
+        /// Seeds with trees.
+        public private(set) var treeRuns: Int = 0
         private var tally = Tally()
 
         mutating func add(_ result: SimulationResult) {
             runs += 1
             if result.isSealed { sealedRuns += 1 }
+            if result.hasTrees { treeRuns += 1 }
             events += result.events
             virtualSeconds += result.virtualSeconds
             clientSeconds += result.clientSeconds
@@ -48,6 +51,7 @@ public enum Campaign {
                 "\(tally.scans) index scans, \(tally.logCuts) cuts of logs, \(tally.decidedElsewhere) deferred "
                     + "changes; faults: \(tally.faults.text).",
                 "\(sealedRuns) seeds with sealed buckets: \(tally.operations) operations, \(tally.compactions) compactions, \(tally.alarms) alarms after restores and cuts of logs, no other.",
+                "\(treeRuns) seeds with trees: \(tally.treeChanges) changes by users, \(tally.batches) batches made, \(tally.batchesRepeated) of them answered again, \(tally.batchesRefused) refused, \(tally.treePushes) nodes confirmed, \(tally.treeConflicts) conflicts.",
                 "\(clientSeconds / 86_400) client-days in \(Int(seconds)) s: \(clientDaysPerMinute) a minute.",
             ]
             return lines.map { SimulationResult.prefix + $0 }.joined(separator: "\n")
@@ -64,12 +68,14 @@ public enum Campaign {
     ///   - tasks: seeds played at the same time.
     ///   - kind: what is played; nil: each seed decides.
     ///   - isSealed: all seeds must have sealed buckets; false: each seed decides.
+    ///   - hasTrees: all seeds must have trees; false: each seed decides.
     ///   - runsMax: most seeds to play.
     ///   - mutant: a bug to build in; the first failure then ends the campaign.
     ///   - report: called with each seed's result as it arrives.
     public static func run(
-        firstSeed: UInt64, seconds: Double, tasks: Int, kind: Kind? = nil, isSealed: Bool = false, runsMax: Int = .max,
-        mutant: Mutant? = nil, report: @escaping @Sendable (SimulationResult) -> Void
+        firstSeed: UInt64, seconds: Double, tasks: Int, kind: Kind? = nil, isSealed: Bool = false,
+        hasTrees: Bool = false, runsMax: Int = .max, mutant: Mutant? = nil,
+        report: @escaping @Sendable (SimulationResult) -> Void
     ) async -> Report {
         let start = ContinuousClock.Instant.now
         let end = start + .milliseconds(Int64(seconds * 1_000))
@@ -82,7 +88,7 @@ public enum Campaign {
                 OwnThread.yieldToOthers(by: niceness)
                 while ContinuousClock.now < end, let seed = progress.next() {
                     let result = Simulation.run(
-                        seed: seed, kind: kind, isSealed: isSealed, mutant: mutant)
+                        seed: seed, kind: kind, isSealed: isSealed, hasTrees: hasTrees, mutant: mutant)
                     progress.add(result)
                     report(result)
                 }

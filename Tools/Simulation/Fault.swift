@@ -28,6 +28,10 @@ public enum Fault: Int, CaseIterable, Sendable {
     case serverRestore
     /// An older program of the user writes clear text into a sealed bucket; the server must refuse it.
     case clearWrite
+    /// A request by HTTP, or its answer, is lost.
+    case lostCall
+    /// A request by HTTP arrives twice at the server.
+    case doubledCall
 
     /// The name in the catalogue and in `--with`.
     public var name: String { "\(self)" }
@@ -55,6 +59,8 @@ public enum Fault: Int, CaseIterable, Sendable {
         case .serverRestore: "the server ends and goes on from a backup that it made some time before; only on disks"
         case .clearWrite:
             "an older program of the same user writes clear text into a sealed bucket; the server has to refuse it"
+        case .lostCall: "a request by HTTP is lost, or its answer; only with trees"
+        case .doubledCall: "a request by HTTP arrives twice at the server, at different times; only with trees"
         }
     }
 }

@@ -1,6 +1,7 @@
 import ThicketProtocol
 import ThicketSealed
 import ThicketServer
+import ThicketTreeShape
 
 /// An independent copy of the store's content, made by replaying its log as it grows: each row must follow from the
 /// previous rows.
@@ -18,6 +19,9 @@ final class Ledger {
         /// A sealed bucket: its objects are read with the keys.
         var isSealed = false
         var sealed = [EntityKey: SealedTruth]()
+        /// The tree that the rows make; empty in other buckets.
+        var tree = TreeTruth()
+        var isTree = false
     }
 
     /// What is sent of a change besides its difference.
@@ -77,7 +81,7 @@ final class Ledger {
         // Taken out of the dictionary while it grows, otherwise each row would copy all of it.
         var mirror = mirrors.removeValue(forKey: bucket) ?? Mirror(base: base)
         let keys = names.keys(bucket)
-        mirror.isSealed = keys != nil
+        (mirror.isSealed, mirror.isTree) = (keys != nil, bucket.name == names.tree)
         if keys != nil, record.mode != .sealed { world.problem("the sealed bucket \(bucket.name.text) is an open one") }
         if record.head < mirror.head { world.problem("durable changes of \(bucket.name.text) are gone") }
         while mirror.head < record.head {
@@ -92,10 +96,25 @@ final class Ledger {
                 if let flaw = mirror.replay(row, isInsertion: isInsertion, keys, world) {
                     world.problem("change \(row.gid): \(flaw)")
                 }
+                if mirror.isTree { follow(row, of: bucket, &mirror, world) }
                 world.tally.applied += 1
             }
         }
+        if mirror.tree.isHalf { world.problem("the log ends within a batch, at \(mirror.head)") }
         mirrors[bucket] = mirror
+    }
+
+    private func follow(_ row: ChangeRecord, of bucket: BucketID, _ mirror: inout Mirror, _ world: World) {
+        guard let account = names.accounts.first(where: { $0.app == bucket.app && $0.user == bucket.user }) else {
+            return
+        }
+        let flaw = mirror.tree.replay(row, mirror.entities[row.key]?.object) {
+            world.treeRecords[account.number].batch($0)
+        }
+        if let flaw { world.problem("change \(row.gid): \(flaw)") }
+        if row.kind == .remove, let node = NodeID(text: row.key.text) {
+            world.treeRecords[account.number].lose([node])
+        }
     }
 }
 
@@ -103,6 +122,7 @@ extension Ledger.Mirror {
     fileprivate func raised(by versions: Version, base: Version) -> Ledger.Mirror {
         var raised = self
         raised.base = base
+        raised.tree = tree.raised(by: versions)
         raised.rows = rows.mapValues { row in
             Ledger.Row(source: row.source.map { $0 + versions }, version: row.version + versions)
         }
@@ -147,7 +167,7 @@ extension Ledger.Mirror {
             else { return "its diff cannot be read" }
             let base = row.sourceVersion == nil ? JSONObject() : entity.object ?? JSONObject()
             guard let object = try? JSONDiff.apply(diff, to: base) else { return "its diff does not fit" }
-            if let keyframe = row.keyframe, keyframe != JSONValue.object(object).serialized() {
+            if let keyframe = row.keyframe, !isSame(keyframe, object) {
                 return "its keyframe is not what its diff makes"
             }
             if isInsertion, let lost = Self.missing(in: object, from: base) {
@@ -159,6 +179,11 @@ extension Ledger.Mirror {
         }
         entities[row.key] = entity
         return nil
+    }
+
+    /// Records of a tree have their members in a fixed order, which differences do not keep.
+    func isSame(_ bytes: [UInt8], _ object: JSONObject) -> Bool {
+        isTree ? (try? JSONValue(parsing: bytes)) == .object(object) : bytes == JSONValue.object(object).serialized()
     }
 
     /// A character that occurs less often in the text now than before.

@@ -61,6 +61,22 @@ public enum Mutant: String, CaseIterable, Sendable {
     case acceptsClear
     /// A client removes a sealed object without its tombstone.
     case bareRemoval
+    /// Only the first half of a batch is made, one in three.
+    case batchInParts
+    /// A move below the moved node itself is accepted.
+    case noCycleCheck
+    /// A second node with a name is accepted below one parent.
+    case noNameCheck
+    /// The answer of a batch is not stored with its changes.
+    case unstoredAnswer
+    /// The changes of a batch are sent in two messages.
+    case dividedBatch
+    /// A device removes nodes that its user has not seen, although the user keeps them.
+    case removesUnknown
+    /// A device drops an operation when the answer to a repeated batch arrives.
+    case forgottenOperation
+    /// A device stores the position of changes before it has applied them.
+    case earlyPosition
 
     /// The kind of run that can show it.
     public var kind: Kind {
@@ -72,6 +88,14 @@ public enum Mutant: String, CaseIterable, Sendable {
     var needsSealing: Bool {
         switch self {
         case .forgetfulCompaction, .freshSealing, .acceptsClear, .bareRemoval: true
+        default: false
+        }
+    }
+    var needsTrees: Bool {
+        switch self {
+        case .batchInParts, .noCycleCheck, .noNameCheck, .unstoredAnswer, .dividedBatch, .removesUnknown,
+            .forgottenOperation, .earlyPosition:
+            true
         default: false
         }
     }
@@ -171,7 +195,7 @@ final class Mutation {
 }
 
 extension [UInt8] {
-    fileprivate func place(behind word: String) -> Int? {
+    func place(behind word: String) -> Int? {
         let word = Array(word.utf8)
         guard count > word.count else { return nil }
         for start in 0..<(count - word.count) where self[start] == word[0] {
@@ -180,7 +204,7 @@ extension [UInt8] {
         return nil
     }
 
-    fileprivate func contains(_ word: String) -> Bool { place(behind: word) != nil }
+    func contains(_ word: String) -> Bool { place(behind: word) != nil }
 
     fileprivate func replacing(_ word: String, with other: String) -> [UInt8] {
         guard let end = place(behind: word) else { return self }

@@ -25,6 +25,8 @@ extension Scenario {
             Knob(
                 name: "sealed", least: 0, get: { $0.sealing.rawValue },
                 set: { $0.sealing = SealingShare(rawValue: min(max(0, $1), 3)) ?? .none }),
+            Knob(name: "trees", least: 0, get: { $0.trees }, set: { $0.trees = $0.trees == 0 ? 0 : max(0, $1) }),
+            Knob(name: "nodes", least: 4, get: { $0.nodes }, set: { $0.nodes = max(1, $1) }),
             Knob(name: "deletes", least: 0, get: { $0.deletes ? 1 : 0 }, set: { $0.deletes = $1 > 0 }),
             Knob(
                 name: "retention", least: 0, get: { $0.retention == nil ? 0 : 1 },

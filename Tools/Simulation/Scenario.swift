@@ -1,4 +1,5 @@
 import ThicketServer
+import ThicketTreeShape
 
 /// What one seed plays: the participants, their actions, the faults, and how tight the bounds are.
 struct Scenario: Sendable {
@@ -26,6 +27,13 @@ struct Scenario: Sendable {
     /// Sealed buckets were requested, not drawn.
     let isSealedByWish: Bool
 
+    /// Devices with a tree, over all accounts; 0: none has one.
+    var trees = 0
+    /// Nodes of a tree above which users remove more than they create.
+    var nodes = 50
+    /// Trees were requested, not drawn.
+    let hasTreesByWish: Bool
+
     var faults = FaultRates()
     /// Longest delay of a message in microseconds.
     var latency: Int64
@@ -45,15 +53,20 @@ struct Scenario: Sendable {
     private static let (daysPerMille, disksPerMille) = (30, 100)
     /// How many of 1,000 seeds have sealed buckets.
     private static let sealedPerMille = 250
+    /// How many of 1,000 seeds have trees.
+    private static let treesPerMille = 0
 
     var isDays: Bool { kind == .days }
+    /// All participants.
+    var peers: Int { clients + legacies + trees }
     /// Microseconds between two random decisions about machines and connections; days have fewer.
     var weatherStep: Int64 { isDays ? 60_000_000 : 1_000_000 }
 
     /// - Parameters:
     ///   - kind: what it plays; nil: the seed decides.
     ///   - isSealed: sealed buckets are required; false: the seed decides.
-    init(seed: UInt64, kind wished: Kind? = nil, isSealed: Bool = false) {
+    ///   - hasTrees: trees are required; false: the seed decides.
+    init(seed: UInt64, kind wished: Kind? = nil, isSealed: Bool = false, hasTrees: Bool = false) {
         self.seed = seed
         var random = SimulationRandom(seed: seed ^ 0x5ce7_a210)
         let dice = random.below(1_000)
@@ -100,7 +113,9 @@ struct Scenario: Sendable {
         // A separate random stream: a seed with open buckets plays what it did before sealed buckets existed.
         var dice2 = SimulationRandom(seed: seed ^ 0x5ea1_ed00)
         let share = SealingShare(rawValue: 1 + dice2.below(3)) ?? .both
-        isSealedByWish = isSealed
+        (isSealedByWish, hasTreesByWish) = (isSealed, hasTrees)
+        var dice3 = SimulationRandom(seed: seed ^ 0x7ee5_0000)
+        if dice3.chance(Self.treesPerMille) || hasTrees { plant(2 + dice3.below(3), isRough ? 60 : 0, &dice3) }
         guard dice2.chance(Self.sealedPerMille) || isSealed else { return }
         seal(share, isRough ? dice2.below(60) : 0)
     }
@@ -117,11 +132,27 @@ struct Scenario: Sendable {
     /// Most bytes of a sealed snapshot in these scenarios.
     private static let snapshotBytesMax = 400_000
 
+    /// Adds devices with trees. Few other clients take part, since the two share only the server.
+    private mutating func plant(_ count: Int, _ rate: Int, _ random: inout SimulationRandom) {
+        trees = max(count, accounts)
+        (clients, legacies) = (accounts, 0)
+        nodes = 4 + random.below(random.chance(500) ? 8 : 60)
+        (faults[.lostCall], faults[.doubledCall]) = (random.below(rate + 1), random.below(rate + 1))
+        // A group of the shard holds whole batches, however large they are.
+        shard.documentBytesMax = max(shard.documentBytesMax, TreeLimits.recordBytesMax)
+    }
+
     /// Builds a bug in, and the conditions under which it shows.
     mutating func build(in bug: Mutant?) {
         mutant = bug
         if bug?.needsAccounts == true, accounts < 2 { (accounts, clients) = (2, max(2, clients)) }
         if bug?.needsSealing == true, sealing == .none { seal(bug?.sealing ?? .notes, 30) }
+        if bug?.needsTrees == true, trees == 0 {
+            var random = SimulationRandom(seed: seed ^ 0x7ee5_0001)
+            plant(2 + random.below(3), 60, &random)
+        }
+        // In a small tree devices often move the same nodes.
+        if bug == .noCycleCheck { nodes = 5 }
         if bug == .eagerHeads { faults[.serverKill] = max(faults[.serverKill], 40) }
         if bug == .plainRestore { faults[.serverRestore] = max(faults[.serverRestore], 40) }
     }

@@ -12,6 +12,7 @@ protocol ServerStorage: AnyObject {
     var isDown: Bool { get }
     func makeWriter() throws(StoreError) -> any StoreWriter
     func makeReader() throws(StoreError) -> any StoreReader
+    func makeBlobLedger() throws(StoreError) -> any BlobLedger
     /// nil: the store has no background work.
     func makeMaintenance() throws(StoreError) -> (any StoreMaintenance)?
     /// The process is killed.
@@ -56,6 +57,7 @@ final class MemoryServerStorage: ServerStorage {
     var isDown: Bool { store.isDown }
     func makeWriter() throws(StoreError) -> any StoreWriter { try store.makeWriter() }
     func makeReader() throws(StoreError) -> any StoreReader { try store.makeReader() }
+    func makeBlobLedger() throws(StoreError) -> any BlobLedger { try store.makeBlobLedger() }
     func makeMaintenance() throws(StoreError) -> (any StoreMaintenance)? {
         guard let retention else { return nil }
         return try store.makeMaintenance(retention)
@@ -147,6 +149,7 @@ final class DiskServerStorage: ServerStorage {
     var isDown: Bool { disk.isCrashed }
     func makeWriter() throws(StoreError) -> any StoreWriter { try store.makeWriter() }
     func makeReader() throws(StoreError) -> any StoreReader { try store.makeReader() }
+    func makeBlobLedger() throws(StoreError) -> any BlobLedger { try store.makeBlobLedger() }
     func makeMaintenance() throws(StoreError) -> (any StoreMaintenance)? { try store.makeMaintenance(retention) }
     func crash() { disk.crash() }
 

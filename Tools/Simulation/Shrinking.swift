@@ -47,15 +47,16 @@ public enum Shrinking {
     /// - Parameters:
     ///   - kind: what is played; nil: the seed decides.
     ///   - isSealed: sealed buckets are required; false: the seed decides.
+    ///   - hasTrees: trees are required; false: the seed decides.
     ///   - mutant: a bug to build in.
     ///   - runsMax: most scenarios to try.
     ///   - report: called with each step that still fails.
     /// - Returns: nil when the seed does not fail.
     public static func run(
-        seed: UInt64, kind: Kind? = nil, isSealed: Bool = false, mutant: Mutant? = nil, runsMax: Int = 300,
-        report: (String) -> Void
+        seed: UInt64, kind: Kind? = nil, isSealed: Bool = false, hasTrees: Bool = false, mutant: Mutant? = nil,
+        runsMax: Int = 300, report: (String) -> Void
     ) -> Outcome? {
-        var scenario = Scenario(seed: seed, kind: kind, isSealed: isSealed)
+        var scenario = Scenario(seed: seed, kind: kind, isSealed: isSealed, hasTrees: hasTrees)
         scenario.build(in: mutant)
         let found = Simulation.run(scenario, sink: nil)
         guard let problem = found.problems.first else { return nil }
@@ -141,7 +142,8 @@ public enum Shrinking {
             let (start, least) = (scenario, best.events)
             for distance in 1...count {
                 var candidate = Scenario(
-                    seed: start.seed &+ distance, kind: start.kind, isSealed: start.isSealedByWish)
+                    seed: start.seed &+ distance, kind: start.kind, isSealed: start.isSealedByWish,
+                    hasTrees: start.hasTreesByWish)
                 candidate.build(in: start.mutant)
                 for knob in Scenario.knobs { knob.set(&candidate, knob.get(start)) }
                 if adopts(candidate, onlyIfSmaller: true) {
@@ -153,7 +155,8 @@ public enum Shrinking {
 
         func outcome(eventsBefore: Int, linesMax: Int) -> Outcome {
             var whole = Scenario(
-                seed: scenario.seed, kind: scenario.kind, isSealed: scenario.isSealedByWish)
+                seed: scenario.seed, kind: scenario.kind, isSealed: scenario.isSealedByWish,
+                hasTrees: scenario.hasTreesByWish)
             whole.build(in: scenario.mutant)
             var (changes, cast): ([String: Int], [String]) = ([:], [])
             for knob in Scenario.knobs {

@@ -7,7 +7,7 @@ import ThicketServer
 /// to each other, and with a possible end at any moment: what is not in the store is lost then.
 final class SimulatedServer {
     /// One process of the server.
-    private final class Process {
+    final class Process {
         let hub: Hub
         let core: ShardCore
         let readers: [ReadExecutor]
@@ -15,6 +15,10 @@ final class SimulatedServer {
         /// For checks from outside of the server.
         let auditor: any StoreReader
         var links = [ConnectionID: Link]()
+        /// Requests by HTTP without an answer.
+        var calls = [ConnectionID: TreeCall]()
+        /// nil: no account has a tree.
+        let direct: DirectBlobs?
         var slots = Set<Int32>()
         var queue = [ShardRequest]()
         var isShardAwake = false
@@ -30,8 +34,9 @@ final class SimulatedServer {
 
         init(
             hub: Hub, core: ShardCore, readers: [ReadExecutor], maintenance: (any StoreMaintenance)?,
-            auditor: any StoreReader
+            auditor: any StoreReader, direct: DirectBlobs?
         ) {
+            self.direct = direct
             self.hub = hub
             self.core = core
             self.readers = readers
@@ -42,15 +47,16 @@ final class SimulatedServer {
 
     unowned let world: World
     private let storage: any ServerStorage
+    let blobs = MemoryBlobStore()
     private(set) var codec: ChangeVersionCodec
     /// The bug that is built in; nil: none.
-    private let mutation: Mutation?
-    private var process: Process?
+    let mutation: Mutation?
+    private(set) var process: Process?
     private var serial: UInt32 = 0
     private var asks: AskID = 0
     private var clearWrites = 0
     /// 2023-11-14: the server's wall clock at the beginning.
-    private static let epochMilliseconds: Int64 = 1_700_000_000_000
+    static let epochMilliseconds: Int64 = 1_700_000_000_000
 
     init(_ world: World) throws {
         self.world = world
@@ -78,7 +84,7 @@ final class SimulatedServer {
             && process.hub.changeCount == 0
     }
 
-    private var instant: HubInstant {
+    var instant: HubInstant {
         HubInstant(monotonic: 1_000_000_000 + world.now * 1_000, unix: Self.epochMilliseconds + world.milliseconds)
     }
 
@@ -124,7 +130,7 @@ final class SimulatedServer {
         return Process(
             hub: Hub(limits: world.scenario.limits, codec: codec, metrics: Metrics()),
             core: ShardCore(store: writer, settings: world.scenario.shard), readers: readers,
-            maintenance: try storage.makeMaintenance(), auditor: try storage.makeReader())
+            maintenance: try storage.makeMaintenance(), auditor: try storage.makeReader(), direct: try makeDirect())
     }
 
     /// The process is killed.
@@ -134,8 +140,16 @@ final class SimulatedServer {
         self.process = nil
         storage.crash()
         // By number: the order of a dictionary is not determined by the seed.
-        for link in process.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
+        endConnections(process)
         startLater()
+    }
+
+    private func makeDirect() throws(StoreError) -> DirectBlobs? {
+        guard world.scenario.trees > 0 else { return nil }
+        var random = world.random.split()
+        return DirectBlobs(ledger: try storage.makeBlobLedger(), blobs: blobs, limits: world.scenario.limits) { count in
+            (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+        }
     }
 
     // MARK: - Backup and restore
@@ -176,7 +190,8 @@ final class SimulatedServer {
         world.tally.faults[.serverRestore] += 1
         world.isRestored = true
         self.process = nil
-        for link in process.links.values.sorted(by: { $0.serial < $1.serial }) { link.serverDied() }
+        endConnections(process)
+        for number in world.treeRecords.indices { world.treeRecords[number].restore() }
         do {
             try storage.restore(backup.copy)
         } catch {
@@ -204,16 +219,20 @@ final class SimulatedServer {
     /// - Returns: false when the server is down.
     func accept(_ link: Link) -> Bool {
         guard let process else { return false }
-        serial += 1
-        var slot: Int32 = 0
-        while process.slots.contains(slot) { slot += 1 }
-        process.slots.insert(slot)
-        let id = ConnectionID(slot: slot, serial: serial)
+        let id = nextConnection(process)
         link.id = id
         process.links[id] = link
         process.hub.opened(id, app: link.peer.account.app.text)
         perform(process)
         return true
+    }
+
+    func nextConnection(_ process: Process) -> ConnectionID {
+        serial += 1
+        var slot: Int32 = 0
+        while process.slots.contains(slot) { slot += 1 }
+        process.slots.insert(slot)
+        return ConnectionID(slot: slot, serial: serial)
     }
 
     func received(_ link: Link, _ text: [UInt8]) {
@@ -260,15 +279,16 @@ final class SimulatedServer {
         link.close(1013, "too slow")
     }
 
-    private func perform(_ process: Process, isBroadcast: Bool = false) {
+    func perform(_ process: Process, isBroadcast: Bool = false) {
         for action in process.hub.takeActions() {
             switch action {
             case .send(let id, let frame):
                 guard let link = process.links[id] else { continue }
-                guard let text = sent(frame, isBroadcast) else { continue }
-                world.record("server >", link.serial, text)
-                link.watch.observe(text, codec, world.ledger)
-                if !link.answer(text) { drop(link, id, process) }
+                for text in sent(frame, isBroadcast) where process.links[id] === link {
+                    world.record("server >", link.serial, text)
+                    link.watch.observe(text, codec, world.ledger, isBroadcast: isBroadcast)
+                    if !link.answer(text) { drop(link, id, process) }
+                }
             case .close(let id, let code, let reason):
                 guard let link = process.links[id] else { continue }
                 world.record("server closes", link.serial, Array(reason.utf8))
@@ -284,17 +304,20 @@ final class SimulatedServer {
                 wakeShard(process)
             case .read(let request): read(request, process)
             case .readWhenDrained(let request): read(request, process)
-            case .admit, .report, .respond, .blob: continue
+            case .respond(let id, let response, _): respond(id, response, process)
+            case .blob(let id, let order): perform(order, of: id, process)
+            case .admit, .report: continue
             }
         }
         scheduleTick(process)
     }
 
-    /// nil: a bug loses it.
-    private func sent(_ frame: SharedFrame, _ isBroadcast: Bool) -> [UInt8]? {
+    /// One message, unless a bug loses or divides it.
+    private func sent(_ frame: SharedFrame, _ isBroadcast: Bool) -> [[UInt8]] {
         let text = Self.payload(frame)
-        guard let mutation else { return text }
-        return mutation.sent(text, isBroadcast)
+        guard let mutation else { return [text] }
+        if mutation.mutant == .dividedBatch { return TreeFlaws.divided(text) }
+        return mutation.sent(text, isBroadcast).map { [$0] } ?? []
     }
 
     /// The payload of a server's text frame.

@@ -21,10 +21,15 @@ public struct SimulationResult: Sendable {
     public let isSealed: Bool
     /// Sealed buckets were requested.
     let isSealedByWish: Bool
+    /// The run had devices with trees.
+    public let hasTrees: Bool
+    /// Trees were requested.
+    let hasTreesByWish: Bool
 
     /// The arguments of `./dev soak` that play it again.
     public var arguments: String {
         "--seed \(seed) --\(kind.rawValue)" + (isSealedByWish ? " --sealed" : "")
+            + (hasTreesByWish ? " --trees" : "")
             + (mutant.map { " --mutant \($0.rawValue)" } ?? "")
     }
 }
@@ -36,13 +41,14 @@ public enum Simulation {
     ///   - changes: knobs with other values than the seed's, as `Shrinking` finds them; unknown names have no effect.
     ///   - kind: what is played; nil: the seed decides.
     ///   - isSealed: sealed buckets are required; false: the seed decides.
+    ///   - hasTrees: trees are required; false: the seed decides.
     ///   - mutant: a bug to build in.
     ///   - sink: receives one line per event; nil: no lines are made.
     public static func run(
         seed: UInt64, with changes: [String: Int] = [:], kind: Kind? = nil, isSealed: Bool = false,
-        mutant: Mutant? = nil, sink: (@Sendable (String) -> Void)? = nil
+        hasTrees: Bool = false, mutant: Mutant? = nil, sink: (@Sendable (String) -> Void)? = nil
     ) -> SimulationResult {
-        var scenario = Scenario(seed: seed, kind: kind, isSealed: isSealed)
+        var scenario = Scenario(seed: seed, kind: kind, isSealed: isSealed, hasTrees: hasTrees)
         scenario.build(in: mutant)
         for (name, value) in changes.sorted(by: { $0.key < $1.key }) {
             _ = scenario.turn(name, to: value)
@@ -61,16 +67,18 @@ public enum Simulation {
             return SimulationResult(
                 seed: scenario.seed, kind: scenario.kind, problems: world.problems, traceHash: world.trace.hash,
                 events: world.trace.events,
-                virtualSeconds: seconds, clientSeconds: seconds * Int64(scenario.clients + scenario.legacies),
+                virtualSeconds: seconds, clientSeconds: seconds * Int64(scenario.peers),
                 tally: world.tally, mutant: scenario.mutant, isSealed: scenario.sealing != .none,
-                isSealedByWish: scenario.isSealedByWish)
+                isSealedByWish: scenario.isSealedByWish, hasTrees: scenario.trees > 0,
+                hasTreesByWish: scenario.hasTreesByWish)
         } catch {
             return SimulationResult(
                 seed: scenario.seed, kind: scenario.kind, problems: ["the world cannot be made: \(error)"],
                 traceHash: 0, events: 0,
                 virtualSeconds: 0, clientSeconds: 0, tally: Tally(), mutant: scenario.mutant,
                 isSealed: scenario.sealing != .none,
-                isSealedByWish: scenario.isSealedByWish)
+                isSealedByWish: scenario.isSealedByWish, hasTrees: scenario.trees > 0,
+                hasTreesByWish: scenario.hasTreesByWish)
         }
     }
 }

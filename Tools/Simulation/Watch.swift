@@ -1,6 +1,7 @@
 import ThicketProtocol
 import ThicketSealed
 import ThicketServer
+import ThicketTreeShape
 
 /// Checks one connection at the server's end: the promises to a client must hold for every message.
 final class Watch {
@@ -96,7 +97,8 @@ final class Watch {
 
     // MARK: - From the server
 
-    func observe(_ text: [UInt8], _ codec: ChangeVersionCodec, _ ledger: Ledger) {
+    /// - Parameter isBroadcast: whether a commit is the cause; pages of a catch-up may end within a batch.
+    func observe(_ text: [UInt8], _ codec: ChangeVersionCodec, _ ledger: Ledger, isBroadcast: Bool) {
         if text.first == 0x68 { return }
         if let foreign = MarkerSource.foreignAccount(in: text, besides: account.number) {
             return world.problem("link \(link): account \(account.number) was sent what belongs to account \(foreign)")
@@ -115,6 +117,9 @@ final class Watch {
         switch reply {
         case .changes(let events):
             for event in events { observe(event, number, mirror, codec) }
+            if isBroadcast, mirror.isTree, Self.isDivided(events) {
+                world.problem("link \(link): the changes of a batch are sent in two messages")
+            }
         case .index(let page):
             observe(page, number, channel, codec)
             for entry in page.entries {
@@ -127,6 +132,15 @@ final class Watch {
             channels[number]?.sent.positionUnknown()
         default: break
         }
+    }
+
+    private static func isDivided(_ events: [ChangeEvent]) -> Bool {
+        let marks = events.compactMap { event -> BatchMark? in
+            guard case .applied(let change) = event, let ccid = change.ccids.first else { return nil }
+            return BatchMark(ccid: ccid)
+        }
+        guard let first = marks.first, let last = marks.last else { return false }
+        return first.index > 0 || !last.isLast
     }
 
     private func observe(_ page: IndexPage, _ number: ChannelNumber, _ channel: Channel, _ codec: ChangeVersionCodec) {
@@ -148,7 +162,7 @@ final class Watch {
         guard let known = mirror.entities[key]?.history[version] else {
             return world.problem("link \(link): \(place) sends \(key.text).\(version), which never existed")
         }
-        guard let data, data.bytes != JSONValue.object(known).serialized() else { return }
+        guard let data, !mirror.isSame(data.bytes, known) else { return }
         world.problem("link \(link): \(place) sends another \(key.text).\(version) than the log produces")
     }
 

@@ -4,6 +4,8 @@ import ThicketFaultDisk
 import ThicketProtocol
 import ThicketSealed
 import ThicketServer
+import ThicketTree
+import ThicketTreeShape
 
 /// One run: a server, its store, a network, clients and their people, all on one virtual clock.
 ///
@@ -25,6 +27,7 @@ final class World {
     private var madeServer: SimulatedServer?
     private(set) var people = [SimulatedClient]()
     private(set) var legacies = [LegacyClient]()
+    let trees: TreeParty
     var lastConnection = 0
     var tally = Tally()
     /// By the account's number.
@@ -49,7 +52,9 @@ final class World {
         self.scenario = scenario
         random = SimulationRandom(seed: scenario.seed)
         trace = Trace(sink: sink)
-        names = try WorldNames(accounts: scenario.accounts, scenario.sealing, seed: scenario.seed)
+        names = try WorldNames(
+            accounts: scenario.accounts, scenario.sealing, hasTrees: scenario.trees > 0, seed: scenario.seed)
+        trees = TreeParty(accounts: scenario.accounts)
         models = names.accounts.map { Model(account: $0.number) }
         ledger = Ledger(names)
     }
@@ -58,7 +63,12 @@ final class World {
     var now: Int64 { agenda.now }
     /// Milliseconds, the unit of clients.
     var milliseconds: Int64 { agenda.now / 1_000 }
-    var peers: [Peer] { people + legacies }
+    var peers: [Peer] { people + legacies + trees.devices }
+    /// By the account's number.
+    var treeRecords: [TreeRecords] {
+        get { trees.records }
+        _modify { yield &trees.records }
+    }
 
     /// Exists from the beginning of the run.
     var server: SimulatedServer {
@@ -135,7 +145,7 @@ final class World {
     func befalls(_ perMille: Int) -> Bool { !isCalm && perMille > 0 && random.chance(perMille) }
 
     private var eventsMax: Int {
-        let days: Int64 = scenario.duration / Scenario.day * Int64(scenario.clients + scenario.legacies)
+        let days: Int64 = scenario.duration / Scenario.day * Int64(scenario.peers)
         return World.eventsMax.storm + World.eventsMax.clientDay * Int(days)
     }
 
@@ -149,6 +159,7 @@ final class World {
             // A peer and its link refer to each other, too.
             for peer in peers { peer.link = nil }
             (people, legacies, madeServer) = ([], [], nil)
+            trees.devices = []
         }
         madeServer = try SimulatedServer(self)
         server.start()
@@ -159,8 +170,10 @@ final class World {
             let number = scenario.clients + number
             legacies.append(LegacyClient(self, number, account(number)))
         }
+        for number in 0..<scenario.trees { try addDevice(of: account(number)) }
         for person in people { person.begin() }
         for legacy in legacies { legacy.begin() }
+        for device in trees.devices { device.begin() }
         Weather(self).begin()
         play(until: scenario.duration)
         isCalm = true
@@ -178,6 +191,16 @@ final class World {
             people.append(fresh)
             fresh.begin()
         }
+        guard scenario.trees > 0 else { return }
+        for account in names.accounts { try addDevice(of: account).begin() }
+    }
+
+    @discardableResult
+    private func addDevice(of account: Account) throws -> TreeDevice {
+        let number = people.count + legacies.count + trees.devices.count
+        let device = try TreeDevice(joining: self, as: number, of: account)
+        trees.devices.append(device)
+        return device
     }
 
     /// The account of a client that exists from the beginning, by the client's number.
@@ -208,6 +231,13 @@ struct Tally: Sendable, Equatable {
     var operations = 0
     var compactions = 0
     var alarms = 0
+    /// Changes that users made in trees, nodes that the server confirmed, and conflicts.
+    var treeChanges = 0
+    var treePushes = 0
+    var treeConflicts = 0
+    var batches = 0
+    var batchesRepeated = 0
+    var batchesRefused = 0
 
     mutating func add(_ other: Tally) {
         edits += other.edits
@@ -221,6 +251,12 @@ struct Tally: Sendable, Equatable {
         operations += other.operations
         compactions += other.compactions
         alarms += other.alarms
+        treeChanges += other.treeChanges
+        treePushes += other.treePushes
+        treeConflicts += other.treeConflicts
+        batches += other.batches
+        batchesRepeated += other.batchesRepeated
+        batchesRefused += other.batchesRefused
     }
 }
 
@@ -243,9 +279,14 @@ struct WorldNames: Sendable {
     let scratch: BucketName
     /// Keys of the sealed buckets: their secrets are random, and all clients of an account have them.
     private var keys = [BucketID: SealedBucketKeys]()
+    /// The bucket of the tree; nil: no account has a tree.
+    let tree: BucketName?
+    private let seed: UInt64
 
     /// Two users of one app, then the first one's name in another app; all with the same buckets and keys.
-    init(accounts count: Int, _ sealing: SealingShare, seed: UInt64) throws {
+    init(accounts count: Int, _ sealing: SealingShare, hasTrees: Bool, seed: UInt64) throws {
+        self.seed = seed
+        tree = hasTrees ? try BucketName("tree") : nil
         let owners: [(app: String, user: String)] = [
             ("app", "ann@example.com"), ("app", "bob@example.com"), ("other", "ann@example.com"),
         ]
@@ -274,7 +315,16 @@ struct WorldNames: Sendable {
     static let accountsMax = 3
 
     var buckets: [BucketName] { [notes, scratch] }
-    var ids: [BucketID] { accounts.flatMap { account in buckets.map { id($0, of: account) } } }
+    var ids: [BucketID] {
+        accounts.flatMap { account in (buckets + [tree].compactMap { $0 }).map { id($0, of: account) } }
+    }
+
+    /// The keys of an account's tree, which all of its devices have.
+    func treeKeys(of account: Account) -> TreeKeys {
+        var random = SimulationRandom(seed: seed ^ 0x7ee5_ec2e &+ UInt64(account.number))
+        let secret = SecureBytes(copying: (0..<32).map { _ in UInt8(random.below(256)) })
+        return TreeKeys(secret: secret, tree: TreePlace(app: account.app, owner: account.user))
+    }
 
     func id(_ bucket: BucketName, of account: Account) -> BucketID {
         BucketID(app: account.app, user: account.user, name: bucket)

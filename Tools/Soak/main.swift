@@ -27,6 +27,7 @@ private let program = Program(
                 .flag("days", "only days of people that work now and then"),
                 .flag("disks", "only storms over the real stores, on disks that crash at any write"),
                 .flag("sealed", "only seeds with sealed buckets; also beside --storms, --days, --disks"),
+                .flag("trees", "only seeds with trees; also beside --storms, --days, --disks"),
                 .value("runs", "N", "play N seeds from --seed on, however long it takes"),
                 .value("mutant", "NAME", "with a bug built in", completion: .oneOf(Mutant.allCases.map(\.rawValue))),
                 .flag("mutants", "build one bug after the other in and see that it is found within a minute"),
@@ -52,12 +53,13 @@ private struct Wishes {
     var mutant: Mutant?
     var playsMutants: Bool
     var isSealed: Bool
+    var hasTrees: Bool
     var runs: Int?
 
     init(_ call: Invocation) throws(BadValue) {
         if call.value("minutes") != nil { minutes = try call.number("minutes", else: 10, in: 0.01...1_000_000) }
         if call.value("seed") != nil { seed = try call.number("seed", else: 0, in: 0...UInt64.max) }
-        isSealed = call.flag("sealed")
+        (isSealed, hasTrees) = (call.flag("sealed"), call.flag("trees"))
         if call.value("runs") != nil { runs = try call.number("runs", else: 1, in: 1...1_000_000_000) }
         printsTraces = call.flag("traces")
         (isVerbose, shrinks, playsMutants) = (call.flag("verbose"), call.flag("shrink"), call.flag("mutants"))
@@ -103,7 +105,7 @@ private struct Wishes {
         if !changes.isEmpty, !isOne || shrinks { throw BadValue("--with goes with one seed: --seed S") }
         if shrinks, minutes != nil { throw BadValue("--shrink has no time limit: leave --minutes out") }
         if shrinks, seed == nil, mutant == nil { throw BadValue("--shrink needs the failing seed: --seed S") }
-        if playsMutants, shrinks || mutant != nil || minutes != nil || kind != nil || isSealed {
+        if playsMutants, shrinks || mutant != nil || minutes != nil || kind != nil || isSealed || hasTrees {
             throw BadValue("--mutants goes with --seed only: each bug has its minute")
         }
     }
@@ -119,8 +121,8 @@ extension SimulationResult {
 private func replay(_ seed: UInt64, _ wishes: Wishes) -> Int32 {
     let report: @Sendable (String) -> Void = { say($0) }
     let result: SimulationResult = Simulation.run(
-        seed: seed, with: wishes.changes, kind: wishes.kind, isSealed: wishes.isSealed, mutant: wishes.mutant,
-        sink: wishes.isVerbose ? report : nil)
+        seed: seed, with: wishes.changes, kind: wishes.kind, isSealed: wishes.isSealed, hasTrees: wishes.hasTrees,
+        mutant: wishes.mutant, sink: wishes.isVerbose ? report : nil)
     say(result.traceText)
     for problem in result.problems { say("    \(problem)") }
     say(result.problems.isEmpty ? "simulation: passed" : "simulation: FAILED")
@@ -134,7 +136,8 @@ private func shrink(_ wishes: Wishes) -> Int32 {
     for seed in seeds {
         guard
             let outcome = Shrinking.run(
-                seed: seed, kind: kind, isSealed: wishes.isSealed, mutant: wishes.mutant, report: { say("  " + $0) })
+                seed: seed, kind: kind, isSealed: wishes.isSealed, hasTrees: wishes.hasTrees, mutant: wishes.mutant,
+                report: { say("  " + $0) })
         else { continue }
         say(outcome.story)
         return 1
@@ -177,7 +180,7 @@ private func soak(_ call: Invocation) async throws(BadValue) -> Int32 {
     say("simulation: first seed \(first), " + (wishes.runs.map { "\($0) seeds" } ?? "\(minutes) minutes"))
     let report = await Campaign.run(
         firstSeed: first, seconds: minutes * 60, tasks: cores, kind: wishes.kind, isSealed: wishes.isSealed,
-        runsMax: wishes.runs ?? .max, mutant: wishes.mutant
+        hasTrees: wishes.hasTrees, runsMax: wishes.runs ?? .max, mutant: wishes.mutant
     ) { result in
         if wishes.printsTraces { say(result.traceText) }
         if !result.problems.isEmpty { say(result.failureText) }
