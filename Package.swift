@@ -103,8 +103,9 @@ let libraries: [Target] = [
     library(
         "ThicketCLI", "Sources/CLI",
         [
-            "ThicketClient", "ThicketOnions", "ThicketRelease", "ThicketReplay", "ThicketProtocol", "ThicketCrypto",
-            "ThicketCommandLine", "ThicketPlatform", "CThicketFiles", "CThicketScreen",
+            "ThicketClient", "ThicketTreesystem", "ThicketTree", "ThicketTreeShape", "ThicketOnions", "ThicketRelease",
+            "ThicketReplay", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "ThicketPlatform",
+            "CThicketFiles", "CThicketScreen",
         ]),
 ]
 
@@ -317,6 +318,7 @@ let package = Package(
     products: [
         .library(name: "ThicketProtocol", targets: ["ThicketProtocol"]),
         .library(name: "ThicketClient", targets: ["ThicketClient"]),
+        .library(name: "ThicketTreesystem", targets: ["ThicketTreesystem", "ThicketTree", "ThicketTreeShape"]),
         .executable(name: "thicketd", targets: ["thicketd"]),
         .executable(name: "thicket", targets: ["thicket"]),
     ],

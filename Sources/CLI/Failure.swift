@@ -40,6 +40,8 @@ struct Failure: Error, Equatable {
     var isOfOneFile = false
     /// The local copy is damaged, or sealed with other keys.
     var isOfCopy = false
+    /// The user ended the command with Ctrl-C.
+    var isInterruption = false
 
     init(_ text: String, _ code: ExitCode = .failure) {
         self.text = text

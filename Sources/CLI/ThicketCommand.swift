@@ -90,6 +90,7 @@ public enum ThicketCommand {
         case "crypto": try CryptoCommand.run(call)
         case "verify-release": try VerifyReleaseCommand.run(call)
         case "version": Terminal.write("thicket \(Thicket.version)\n")
+        case let name where name.hasPrefix("tree "): try await TreeCommands.run(call)
         default: throw Failure("the command '\(call.name)' is declared and not written")
         }
     }

@@ -101,8 +101,9 @@ struct ImportTests {
         (
             "Sources/CLI",
             [
-                "ThicketClient", "ThicketOnions", "ThicketRelease", "ThicketReplay", "ThicketProtocol", "ThicketCrypto",
-                "ThicketCommandLine", "CThicketFiles", "CThicketScreen", "Glibc", "Darwin",
+                "ThicketClient", "ThicketTreesystem", "ThicketTree", "ThicketTreeShape", "ThicketOnions",
+                "ThicketRelease", "ThicketReplay", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine",
+                "CThicketFiles", "CThicketScreen", "Glibc", "Darwin",
             ]
         ),
         ("Sources/thicket", ["ThicketCLI", "Glibc", "Darwin"]),

@@ -42,6 +42,8 @@ public struct QueuedOperation: Sendable, Hashable, Identifiable {
     public let progress: TransferProgress?
     /// Refusals in a row that may be temporary.
     public let attempts: Int
+    /// Whether it writes the content of the node.
+    public let writesContent: Bool
 
     /// Whether it waits for the app.
     public var needsApp: Bool {
@@ -55,6 +57,7 @@ public struct QueuedOperation: Sendable, Hashable, Identifiable {
         (id, node, self.progress) = (operation.id, operation.node, progress)
         kind = operation.isDelete ? .delete : operation.isCreation ? .create : .change
         attempts = Int(clamping: operation.attempts)
+        writesContent = operation.fields.contains(.content)
         state =
             switch operation.state {
             case .waiting: operation.content == .spooled && progress != nil ? .uploading : .waiting

@@ -61,14 +61,18 @@ extension Treesystem {
     /// - Parameters:
     ///   - content: as for `createNode`.
     ///   - modified: milliseconds since 1970; nil: now.
+    ///   - tags: replace the pairs of the app in the same transaction; nil: the pairs stay.
     /// - Throws: `notFound`, `content`, `limit`, `store`, `closed`.
     @discardableResult
     public func setContent(
-        of id: NodeID, _ content: NodeSections, modified: Int64? = nil, options: ChangeOptions = ChangeOptions()
+        of id: NodeID, _ content: NodeSections, modified: Int64? = nil, tags: [NodeMetadata.AppTag]? = nil,
+        options: ChangeOptions = ChangeOptions()
     ) async throws(TreeError) -> Node {
         try await make(
             ContentChange(id, content) { machine, content throws(TreeError) in
-                try machine.setContent(of: id, content, modified: modified, queueing: options.queueing)
+                // The pairs first: the content may only be given to an operation into which nothing more is merged.
+                if let tags { _ = try machine.setTags(of: id, tags, queueing: options.queueing) }
+                return try machine.setContent(of: id, content, modified: modified, queueing: options.queueing)
             })
     }
 

@@ -1,0 +1,52 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketTreesystem
+
+extension Failure {
+    /// - Parameter what: what was not done, as the beginning of a sentence.
+    init(_ what: String, tree error: TreeError) {
+        let text =
+            switch error.code {
+            case .nameTaken: "another node has this name (capitals and small letters are the same)"
+            case .parentMissing: "the node above does not exist; 'thicket tree mkdir -p' makes it"
+            default: error.detail
+            }
+        self.init("\(what): \(text)", Failure.code(error))
+        isOfCopy = error.code == .store
+        isInterruption = error.code == .cancelled
+    }
+
+    static func code(_ error: TreeError) -> ExitCode {
+        // The client's codes are kept in the reason.
+        if let reason = error.reason {
+            switch ClientError.Code(rawValue: reason) {
+            case .storeInUse: return .storeInUse
+            case .locked: return .locked
+            case .unauthorized: return .unauthorized
+            default: break
+            }
+        }
+        return switch error.code {
+        case .notFound, .parentMissing: .notFound
+        case .trunk, .invalidName, .noKeys: .usage
+        case .refused: .refused
+        case .network, .offline, .deadline: .offline
+        default: .failure
+        }
+    }
+
+    /// The user ended the command.
+    static var interrupted: Failure {
+        var failure = Failure("interrupted")
+        failure.isInterruption = true
+        return failure
+    }
+}
+
+/// Runs calls of the tree and reports their errors with the words for what was being done.
+func growing<Value: Sendable>(
+    _ what: @autoclosure () -> String, isolation: isolated (any Actor)? = #isolation,
+    _ body: () async throws(TreeError) -> Value
+) async throws(Failure) -> Value {
+    do { return try await body() } catch { throw Failure(what(), tree: error) }
+}

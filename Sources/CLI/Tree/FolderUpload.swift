@@ -1,0 +1,241 @@
+import ThicketCommandLine
+import ThicketProtocol
+import ThicketTree
+import ThicketTreeShape
+import ThicketTreesystem
+
+/// Copies files and folders to a tree: a bounded number of changes waits for the server at any time.
+///
+/// A run that was interrupted is repeated: what the server has is left as it is, and what waits in the queue goes on
+/// where it was, uploads behind the parts that have arrived.
+final class FolderUpload {
+    /// Most files that wait for the server.
+    static let waitingMax = 200
+    /// Most bytes of files that wait for the server, unless a single file is larger. They are sealed on this disk.
+    static let waitingBytesMax: UInt64 = 64 << 20
+
+    private struct Waiting {
+        let source: String
+        let path: TreePath
+        let node: NodeID
+        let operations: [OperationID]
+        let size: UInt64
+        let number: UInt64
+        /// A container has no content, and no line of its own.
+        var isContainer = false
+    }
+
+    private let open: OpenTree
+    private let upload: FileUpload
+    private let isOffline: Bool
+    private let isJSON: Bool
+    private let isVerbose: Bool
+    private var waiting = [Waiting]()
+    private var waitingBytes: UInt64 = 0
+    private var number: UInt64 = 0
+    private var problems = [(name: String, reason: String)]()
+    private var code = ExitCode.failure
+    private var (sent, same) = (0, 0)
+    private var bar: TransferBar?
+    private var follower: Task<Void, Never>?
+    /// The line about the last file, for a call with one.
+    private var lastLine = ""
+
+    init(_ open: OpenTree, _ call: Call, isOffline: Bool) {
+        (self.open, upload, self.isOffline) = (open, FileUpload(open: open), isOffline)
+        (isJSON, isVerbose) = (call.flag("json"), call.flag("verbose"))
+    }
+
+    deinit { follower?.cancel() }
+
+    // MARK: - Sources
+
+    /// Copies a file. A failure ends the command.
+    func put(file: LocalFile, at path: TreePath) async throws(Failure) {
+        if bar == nil { startBar(bytes: try file.facts().size, files: 1) }
+        do throws(Failure) {
+            try await queue(file, at: path)
+            try await drain(to: 0)
+        } catch {
+            endBar()
+            throw error
+        }
+    }
+
+    /// Copies a folder with everything below it. What cannot be copied is named at the end.
+    func put(folder: String, at path: TreePath) async throws(Failure) {
+        if Terminal.isTerminal(Terminal.standardError) {
+            let total = Self.total(of: folder)
+            startBar(bytes: total.bytes, files: total.files)
+        }
+        do throws(Failure) {
+            try await copy(folder, to: path)
+            try await drain(to: 0)
+        } catch {
+            endBar()
+            throw error
+        }
+        endBar()
+    }
+
+    private func copy(_ folder: String, to path: TreePath) async throws(Failure) {
+        let content: LocalFolder
+        do throws(Failure) {
+            content = try LocalFolder(folder)
+            try await makeContainer(path)
+        } catch { return try record(folder, error) }
+        for problem in content.problems { problems.append(("\(folder)/\(problem.name)", problem.reason)) }
+        for entry in content.entries {
+            if Task.isCancelled { throw .interrupted }
+            let source = "\(folder)/\(entry.name)"
+            guard let child = try? path.appending(entry.name) else {
+                problems.append((source, "its name cannot be one in the tree"))
+                continue
+            }
+            if entry.isFolder {
+                try await copy(source, to: child)
+                continue
+            }
+            do throws(Failure) { try await queue(LocalFile(path: source), at: child) } catch {
+                try record(source, error)
+            }
+            try await drain(to: Self.waitingMax)
+        }
+    }
+
+    private func makeContainer(_ path: TreePath) async throws(Failure) {
+        guard !path.isTrunk else { return }
+        let tree = open.tree
+        let made = try await growing("cannot make \(TreeText.named(path))") {
+            () throws(TreeError) -> (node: NodeID, operations: [OperationID])? in
+            guard try await tree.node(at: path) == nil else { return nil }
+            let node = try await tree.createNode(at: path, content: NodeSections())
+            return (node.id, try await tree.operations(of: node.id).map(\.id))
+        }
+        guard let made else { return }
+        waiting.append(
+            Waiting(
+                source: TreeText.named(path), path: path, node: made.node, operations: made.operations, size: 0,
+                number: 0, isContainer: true))
+    }
+
+    /// A failure of one file is named at the end; others end the command.
+    private func record(_ source: String, _ error: Failure) throws(Failure) {
+        guard !error.isInterruption, !error.isOfCopy, error.code != .offline, error.code != .unauthorized else {
+            throw error
+        }
+        problems.append((source, error.text))
+        if error.code == .refused { code = .refused }
+    }
+
+    // MARK: - Waiting for the server
+
+    private func queue(_ file: LocalFile, at path: TreePath) async throws(Failure) {
+        number += 1
+        switch try await upload.put(file, at: path) {
+        case .same(let node):
+            same += 1
+            bar?.finish(number, bytes: node.content?.sizes.data ?? 0)
+            try report(path, "same", version: node.version)
+        case .queued(let node, let operations):
+            let size = FileTag(node)?.size ?? 0
+            waiting.append(
+                Waiting(
+                    source: file.path, path: path, node: node.id, operations: operations, size: size, number: number))
+            waitingBytes += size
+        }
+    }
+
+    /// Waits until at most so many files wait, and at most `waitingBytesMax` bytes of them.
+    private func drain(to count: Int) async throws(Failure) {
+        while !waiting.isEmpty, waiting.count > count || (waitingBytes > Self.waitingBytesMax && waiting.count > 1) {
+            let first = waiting.removeFirst()
+            waitingBytes -= first.size
+            if isOffline {
+                if !first.isContainer { try reportSent(first, "kept", version: nil) }
+                continue
+            }
+            do throws(Failure) {
+                try await open.confirm(first.operations, "put \(TreeText.named(first.path))")
+                if first.isContainer { continue }
+                let tree = open.tree
+                let version = try await growing("cannot read \(TreeText.named(first.path))") { () throws(TreeError) in
+                    try await tree.node(first.node)?.version
+                }
+                try reportSent(first, "sent", version: version)
+            } catch { try record(first.source, error) }
+        }
+    }
+
+    private func reportSent(_ file: Waiting, _ outcome: String, version: Int64?) throws(Failure) {
+        sent += 1
+        bar?.finish(file.number, bytes: file.size)
+        try report(file.path, outcome, version: version)
+    }
+
+    private func report(_ path: TreePath, _ outcome: String, version: Int64?) throws(Failure) {
+        if isJSON {
+            var object: JSONObject = ["path": .string(path.description), "outcome": .string(outcome)]
+            if let version { object["version"] = .number(JSONNumber(version)) }
+            return try LineOutput.write(JSONValue.object(object).serializedText + "\n")
+        }
+        let what =
+            switch outcome {
+            case "same": "is so already, version \(version ?? 0)"
+            case "kept": "is kept here and is sent with the next 'thicket tree' command"
+            default: "is at version \(version ?? 0)"
+            }
+        lastLine = "\(TreeText.shown(path)) \(what)\n"
+        if isVerbose {
+            bar?.clear()
+            try LineOutput.write(lastLine)
+        }
+    }
+
+    /// Prints what was done.
+    ///
+    /// - Parameter isSingle: the call has one source, a file.
+    func finish(isSingle: Bool) throws(Failure) {
+        endBar()
+        if isSingle, problems.isEmpty {
+            if !isJSON, !isVerbose { try LineOutput.write(lastLine) }
+        } else if !isJSON {
+            let outcome = isOffline ? "kept here" : "sent"
+            try LineOutput.write(
+                "\(Counts.files(sent + same)): \(sent) \(outcome), \(same) as they were\n")
+        }
+        if isSingle, let problem = problems.first { throw Failure(problem.reason, code) }
+        try Folders.report(problems, code)
+    }
+
+    // MARK: - Progress
+
+    private static func total(of folder: String) -> (bytes: UInt64, files: Int) {
+        guard let content = try? LocalFolder(folder) else { return (0, 0) }
+        var total = (bytes: UInt64(0), files: 0)
+        for entry in content.entries {
+            let path = "\(folder)/\(entry.name)"
+            if entry.isFolder {
+                let below = Self.total(of: path)
+                total = (total.bytes + below.bytes, total.files + below.files)
+            } else {
+                total = (total.bytes + UInt64(max(0, Files.stamp(path)?.size ?? 0)), total.files + 1)
+            }
+        }
+        return total
+    }
+
+    private func startBar(bytes: UInt64, files: Int) {
+        let bar = TransferBar("sending", bytes: bytes, files: files)
+        self.bar = bar
+        guard !isOffline, Terminal.isTerminal(Terminal.standardError) else { return }
+        follower?.cancel()
+        follower = bar.following(uploadsOf: open.tree)
+    }
+
+    private func endBar() {
+        follower?.cancel()
+        bar?.clear()
+        bar = nil
+    }
+}

@@ -1,0 +1,73 @@
+import ThicketCommandLine
+import ThicketProtocol
+import ThicketTree
+import ThicketTreeShape
+import ThicketTreesystem
+
+/// `thicket tree get` and `thicket tree cat`: copies from the tree.
+enum GetCall {
+    static func run(_ call: Call) async throws(Failure) {
+        let argument = try TreeArgument(call.argument("PATH"))
+        let isOffline = call.flag("offline")
+        try await OpenTree.run(call, isOnline: !isOffline) { open throws(Failure) in
+            if !isOffline { try await open.ready("nothing was written", offline: "what is here is written") }
+            let download = FolderDownload(
+                NodeDownload(open: open, isOffline: isOffline, isForced: call.flag("force")), call)
+            if argument.path.isTrunk {
+                guard call.flag("recursive") else { throw isContainer(argument.path) }
+                let target = try target(call, name: argument.path.trunk.rawValue)
+                return try await download.get(folder: argument.path, to: target)
+            }
+            let node = try await TreeListing.node(at: argument.path, in: open)
+            let text = try await NodeText.of(node, at: argument.path, in: open)
+            guard let name = LocalName.of(node.name) else {
+                throw Failure("no file can have the name of \(TreeText.named(argument.path)): name the file", .usage)
+            }
+            let target = try target(call, name: name.text)
+            if text.kind == .file || (text.kind == .both && !call.flag("recursive")) {
+                return try await download.get(file: text, to: target)
+            }
+            guard call.flag("recursive") else { throw isContainer(argument.path) }
+            try await download.get(folder: argument.path, to: target)
+        }
+    }
+
+    private static func isContainer(_ path: TreePath) -> Failure {
+        Failure("\(TreeText.named(path)) is a container; -r copies what is below it", .usage)
+    }
+
+    /// Below the given folder when that ends in `/`, is `.` or `..`, or, for a file, exists; otherwise the given path.
+    private static func target(_ call: Call, name: String) throws(Failure) -> String {
+        let given = call.argument("TARGET")
+        if given.isEmpty { return name }
+        let isBelow =
+            given.hasSuffix("/") || same(given, ".") || same(given, "..")
+            || (!call.flag("recursive") && Files.isFolder(given))
+        guard isBelow else { return given }
+        guard Files.isFolder(given) else { throw Failure("there is no folder \(given)", .notFound) }
+        return given.hasSuffix("/") ? given + name : "\(given)/\(name)"
+    }
+
+    // MARK: - cat
+
+    static func cat(_ call: Call) async throws(Failure) {
+        var arguments = [TreeArgument]()
+        for text in call.arguments("PATH") { arguments.append(try TreeArgument(text)) }
+        let (isOffline, all) = (call.flag("offline"), arguments)
+        try await OpenTree.run(call, isOnline: !isOffline) { open throws(Failure) in
+            if !isOffline { try await open.ready("nothing was read", offline: "what is here is read") }
+            let download = NodeDownload(open: open, isOffline: isOffline, isForced: false)
+            for argument in all {
+                guard !argument.path.isTrunk else { throw isContainer(argument.path) }
+                let node = try await TreeListing.node(at: argument.path, in: open)
+                let source = try await download.source(of: node, at: argument.path)
+                try await source.read { bytes throws(Failure) in
+                    guard Terminal.write(bytes, to: Terminal.standardOutput) else {
+                        throw Failure("the output could not be written")
+                    }
+                }
+                await download.release(node)
+            }
+        }
+    }
+}

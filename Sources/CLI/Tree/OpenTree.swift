@@ -1,0 +1,164 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketTreesystem
+
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
+/// The tree of the profile's account, open for one command.
+struct OpenTree: Sendable {
+    /// Where the copy of the tree is.
+    enum Place: Sendable {
+        /// The profile's copy, with the changes that wait for the server. One command at a time uses it.
+        case profile
+        /// The copy of `watch`, which runs beside other commands; a second one uses memory.
+        case watch
+    }
+
+    let client: ClientSession
+    let tree: Treesystem
+    let account: Account
+    /// Refused changes do not alter the exit code: the command is about them.
+    var isAboutQueue = false
+
+    /// Opens the copy and, unless `isOnline` is false, starts to connect.
+    ///
+    /// - Throws: `storeInUse` while another command uses the copy; `usage` or `notFound` without keys.
+    static func open(_ call: Call, isOnline: Bool, place: Place = .profile) async throws(Failure) -> OpenTree {
+        let what = "the tree was not opened"
+        let keys = try KeyCall(call, what)
+        let account = keys.account
+        let opened = try keys.open()
+        let client = try await session(account, isOnline, place)
+        do throws(ClientError) { try await client.useKeys(of: opened) } catch {
+            await client.close()
+            throw Failure(what, error)
+        }
+        do throws(TreeError) {
+            return OpenTree(client: client, tree: try await client.tree(), account: account)
+        } catch {
+            await client.close()
+            throw Failure(what, tree: error)
+        }
+    }
+
+    private static func session(
+        _ account: Account, _ isOnline: Bool, _ place: Place
+    ) async throws(Failure) -> ClientSession {
+        guard let folder = account.folder, let keyFile = account.keyFile else {
+            throw Failure("the tree needs a profile: 'thicket login' makes one", .usage)
+        }
+        try Files.makeFolder("\(folder)/tree")
+        let key = try blocking("cannot use the local copies") { () throws(ClientError) in try keyFile.key() }
+        let isWatch = if case .watch = place { true } else { false }
+        do throws(ClientError) {
+            return try await account.session(
+                store: .sealed("\(folder)/tree/\(isWatch ? "watch" : "tree").db", key), isOnline: isOnline)
+        } catch {
+            guard error.code == .storeInUse else { throw Failure("the local copy of the tree cannot be used", error) }
+            guard isWatch else {
+                throw Failure(
+                    "another 'thicket' command uses the local copy of the tree: wait until it has ended, or end it",
+                    .storeInUse)
+            }
+        }
+        return try await trying("cannot start") { () throws(ClientError) in
+            try await account.session(store: .memory, isOnline: isOnline)
+        }
+    }
+
+    /// Opens the tree, runs a command on it, and closes it. Ctrl-C and SIGTERM end the command; changes that wait stay.
+    ///
+    /// - Parameters:
+    ///   - isOnline: false for `--offline`.
+    ///   - isAboutQueue: the command itself reports changes that wait for the user.
+    static func run<Value: Sendable>(
+        _ call: Call, isOnline: Bool, isAboutQueue: Bool = false,
+        _ body: @escaping @Sendable (OpenTree) async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        var open = try await open(call, isOnline: isOnline)
+        open.isAboutQueue = isAboutQueue
+        let result = await open.interruptible(body)
+        let refusal = isAboutQueue ? nil : await open.reportRefused()
+        let waiting = await open.waitingCount
+        await open.close()
+        do throws(Failure) {
+            let value = try result.get()
+            if let refusal { throw Failure("", refusal) }
+            return value
+        } catch {
+            guard error.isInterruption else {
+                if error.code == .failure, let refusal { throw Failure(error.text, refusal) }
+                throw error
+            }
+            let kept =
+                waiting == 0 ? "" : "; \(Counts.changes(waiting)) here and sent with the next 'thicket tree' command"
+            throw Failure("interrupted\(kept)")
+        }
+    }
+
+    private func interruptible<Value: Sendable>(
+        _ body: @escaping @Sendable (OpenTree) async throws(Failure) -> Value
+    ) async -> Result<Value, Failure> {
+        let interrupts = Interrupts.stream()
+        defer { Interrupts.release() }
+        return await withTaskGroup(of: Result<Value, Failure>?.self) { group in
+            group.addTask {
+                do throws(Failure) { return .success(try await body(self)) } catch { return .failure(error) }
+            }
+            group.addTask {
+                for await _ in interrupts { return .failure(.interrupted) }
+                return nil
+            }
+            var outcome: Result<Value, Failure>?
+            for await result in group {
+                guard let result, outcome == nil else { continue }
+                outcome = result
+                group.cancelAll()
+                // The thread that waits for a signal would keep its task alive.
+                Interrupts.release()
+            }
+            return outcome ?? .failure(.interrupted)
+        }
+    }
+
+    /// Ends the session; changes that were not confirmed stay in the copy.
+    func close() async { await client.close() }
+
+    // MARK: - Changes that wait
+
+    /// How many changes wait in the copy; 0 if it cannot be read.
+    var waitingCount: Int {
+        get async { (try? await tree.queue.count) ?? 0 }
+    }
+
+    /// Most changes that one command names.
+    static let refusalsShownMax = 20
+
+    /// Names the changes that wait for the user, one line each.
+    ///
+    /// - Returns: the exit code that follows from them; nil without any.
+    func reportRefused() async -> ExitCode? {
+        guard let queue = try? await tree.queue else { return nil }
+        let refused = queue.filter(\.needsApp)
+        for operation in refused.prefix(Self.refusalsShownMax) {
+            let path = await QueueText.place(of: operation, in: tree)
+            Terminal.writeError(
+                "thicket: \(path): \(QueueText.state(operation.state)); 'thicket tree queue' shows what waits\n")
+        }
+        if refused.count > Self.refusalsShownMax {
+            Terminal.writeError("thicket: \(refused.count - Self.refusalsShownMax) more changes wait for you\n")
+        }
+        return refused.isEmpty ? nil : .refused
+    }
+}
+
+/// Numbers with their nouns.
+enum Counts {
+    static func changes(_ count: Int) -> String { count == 1 ? "1 change is kept" : "\(count) changes are kept" }
+    static func files(_ count: Int) -> String { count == 1 ? "1 file" : "\(count) files" }
+    static func nodes(_ count: Int) -> String { count == 1 ? "1 node" : "\(count) nodes" }
+}

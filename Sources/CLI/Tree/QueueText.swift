@@ -1,0 +1,61 @@
+import ThicketCommandLine
+import ThicketProtocol
+import ThicketTreesystem
+
+/// Changes that wait, as the commands print them.
+enum QueueText {
+    static func kind(_ kind: QueuedOperation.Kind) -> String {
+        switch kind {
+        case .create: "create"
+        case .change: "change"
+        case .delete: "remove"
+        }
+    }
+
+    /// The word of a state, for `--json`.
+    static func word(_ state: QueuedOperation.State) -> String {
+        switch state {
+        case .waiting: "waiting"
+        case .uploading: "uploading"
+        case .sending: "sending"
+        case .conflict: "conflict"
+        case .removedElsewhere: "removed-elsewhere"
+        case .contentUnavailable: "content-unavailable"
+        case .failed: "refused"
+        }
+    }
+
+    /// The state for a person.
+    static func state(_ state: QueuedOperation.State) -> String {
+        switch state {
+        case .waiting: "waits for the server"
+        case .uploading: "its content is being uploaded"
+        case .sending: "was sent and is not confirmed"
+        case .conflict: "another device changed the content too; 'retry' keeps this one, 'discard' the other one"
+        case .removedElsewhere: "another device removed it; 'retry' creates it again, 'discard' lets it go"
+        case .contentUnavailable: "its content is not on this machine any more; 'thicket tree put' provides it again"
+        case .failed(let reason): "the server refused it (\(reason)); 'retry' sends it again, 'discard' drops it"
+        }
+    }
+
+    /// The path of the node, or its id when it is not shown.
+    static func place(of operation: QueuedOperation, in tree: Treesystem) async -> String {
+        guard let path = try? await tree.path(of: operation.node) else { return operation.node.text }
+        return TreeText.named(path)
+    }
+
+    static func json(_ operation: QueuedOperation, in tree: Treesystem) async -> String {
+        var object: JSONObject = [
+            "id": .number(JSONNumber(operation.id.number)), "node": .string(operation.node.text),
+            "kind": .string(kind(operation.kind)), "state": .string(word(operation.state)),
+        ]
+        if let path = try? await tree.path(of: operation.node) { object["path"] = .string(path.description) }
+        if case .failed(let reason) = operation.state { object["reason"] = .string(reason) }
+        if operation.attempts > 0 { object["attempts"] = .number(JSONNumber(Int64(operation.attempts))) }
+        if let progress = operation.progress {
+            object["bytes"] = .number(JSONNumber(Int64(clamping: progress.bytes)))
+            object["total"] = .number(JSONNumber(Int64(clamping: progress.total)))
+        }
+        return JSONValue.object(object).serializedText + "\n"
+    }
+}

@@ -1,0 +1,137 @@
+import ThicketCommandLine
+import ThicketTree
+import ThicketTreeShape
+import ThicketTreesystem
+
+/// The commands that change the shape of the tree: `mkdir`, `mv`, `rm`.
+enum TreeChanges {
+    /// Opens the tree for a change, which with `--offline` is kept here.
+    private static func changing(
+        _ call: Call, _ consequence: String,
+        _ body: @escaping @Sendable (OpenTree, _ isOffline: Bool) async throws(Failure) -> Void
+    ) async throws(Failure) {
+        let isOffline = call.flag("offline")
+        try await OpenTree.run(call, isOnline: !isOffline) { open throws(Failure) in
+            if !isOffline { try await open.ready(consequence, offline: "the change is kept here") }
+            try await body(open, isOffline)
+        }
+    }
+
+    /// Waits for the server unless the change is kept here, and prints what is so then.
+    private static func finish(
+        _ operations: [OperationID], _ what: String, _ line: String, _ open: OpenTree, _ isOffline: Bool
+    ) async throws(Failure) {
+        if !isOffline { try await open.confirm(operations, what) }
+        try LineOutput.write(
+            line + (isOffline ? " here; the change is sent with the next 'thicket tree' command" : "") + "\n")
+    }
+
+    // MARK: - mkdir
+
+    static func makeContainers(_ call: Call) async throws(Failure) {
+        var paths = [TreePath]()
+        for text in call.arguments("PATH") {
+            let argument = try TreeArgument(text)
+            guard !argument.path.isTrunk else {
+                throw Failure("\(TreeText.named(argument.path)) is there always; it cannot be made", .usage)
+            }
+            paths.append(argument.path)
+        }
+        let (all, makesParents) = (paths, call.flag("parents"))
+        try await changing(call, "nothing was made") { open, isOffline throws(Failure) in
+            let tree = open.tree
+            for path in all {
+                let operations = try await growing("cannot make \(TreeText.named(path))") { () throws(TreeError) in
+                    if makesParents {
+                        try await tree.createAll(at: path)
+                    } else {
+                        try await tree.createNode(at: path, content: NodeSections())
+                    }
+                    return try await waiting(on: path, in: tree)
+                }
+                try await finish(
+                    operations, "make \(TreeText.named(path))", "\(TreeText.shown(path)) is made", open, isOffline)
+            }
+        }
+    }
+
+    /// The waiting operations of a node and of those above it.
+    private static func waiting(on path: TreePath, in tree: Treesystem) async throws(TreeError) -> [OperationID] {
+        var (operations, next) = ([OperationID](), Optional(path))
+        while let place = next, !place.isTrunk {
+            if let node = try await tree.node(at: place) {
+                operations += try await tree.operations(of: node.id).map(\.id)
+            }
+            next = place.parent
+        }
+        return operations.sorted()
+    }
+
+    // MARK: - mv
+
+    static func move(_ call: Call) async throws(Failure) {
+        let from = try TreeArgument(call.argument("PATH"))
+        let to = try TreeArgument(call.argument("TARGET"))
+        guard let name = from.path.name else {
+            throw Failure("\(TreeText.named(from.path)) cannot be moved", .usage)
+        }
+        try await changing(call, "nothing was moved") { open, isOffline throws(Failure) in
+            let tree = open.tree
+            let node = try await TreeListing.node(at: from.path, in: open)
+            let what = "move \(TreeText.named(from.path))"
+            let (path, operations) = try await growing("cannot \(what)") { () throws(TreeError) in
+                let existing = try await tree.node(at: to.path)
+                let isContainer = existing.map { $0.content == nil && FileTag($0) == nil && $0.id != node.id } ?? false
+                let target = to.isContainer || isContainer ? to.path.appending(name) : to.path
+                try await tree.move(node.id, to: target)
+                return (target, try await tree.operations(of: node.id).map(\.id))
+            }
+            let line = "\(TreeText.shown(from.path)) is \(TreeText.shown(path))"
+            try await finish(operations, what, operations.isEmpty ? line + " already" : line, open, isOffline)
+        }
+    }
+
+    // MARK: - rm
+
+    static func remove(_ call: Call) async throws(Failure) {
+        var paths = [TreePath]()
+        for text in call.arguments("PATH") {
+            let argument = try TreeArgument(text)
+            guard !argument.path.isTrunk else {
+                throw Failure("\(TreeText.named(argument.path)) cannot be removed", .usage)
+            }
+            paths.append(argument.path)
+        }
+        let all = paths
+        try await changing(call, "nothing was removed") { open, isOffline throws(Failure) in
+            var missing = [String]()
+            for path in all {
+                if try await !remove(path, call, open, isOffline) { missing.append(TreeText.named(path)) }
+            }
+            guard missing.isEmpty || call.flag("force") else {
+                throw Failure("there is no \(missing.joined(separator: ", ")) in the tree", .notFound)
+            }
+        }
+    }
+
+    /// - Returns: false when there is no such node.
+    private static func remove(
+        _ path: TreePath, _ call: Call, _ open: OpenTree, _ isOffline: Bool
+    ) async throws(Failure) -> Bool {
+        let (tree, what) = (open.tree, "remove \(TreeText.named(path))")
+        let isRecursive = call.flag("recursive")
+        let operation = try await growing("cannot \(what)") {
+            () throws(TreeError) -> (found: Bool, id: OperationID?)? in
+            guard let node = try await tree.node(at: path) else { return (false, nil) }
+            if !isRecursive, try await tree.hasChildren(.node(node.id)) { return nil }
+            return (true, try await tree.delete(node.id))
+        }
+        guard let operation else {
+            throw Failure("\(TreeText.named(path)) has nodes below it: -r removes them too", .usage)
+        }
+        guard operation.found else { return false }
+        try await finish(
+            [operation.id].compactMap { $0 }, what, "\(TreeText.shown(path)) is removed", open, isOffline)
+        return true
+    }
+}

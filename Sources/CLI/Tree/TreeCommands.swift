@@ -1,0 +1,25 @@
+/// The commands `thicket tree …`.
+enum TreeCommands {
+    static func run(_ call: Call) async throws(Failure) {
+        switch call.name.dropFirst("tree ".count) {
+        case "ls": try await TreeListing.list(call)
+        case "tree": try await TreeListing.outline(call)
+        case "du": try await TreeListing.usage(call)
+        case "find": try await TreeListing.find(call)
+        case "log": try await TreeListing.log(call)
+        case "cat": try await GetCall.cat(call)
+        case "get": try await GetCall.run(call)
+        case "put": try await PutCall.run(call)
+        case "mkdir": try await TreeChanges.makeContainers(call)
+        case "mv": try await TreeChanges.move(call)
+        case "rm": try await TreeChanges.remove(call)
+        case "queue": try await TreeSync.queue(call)
+        case "queue retry": try await TreeSync.retry(call)
+        case "queue discard": try await TreeSync.discard(call)
+        case "pull": try await TreeSync.pull(call)
+        case "watch": try await TreeWatch.run(call)
+        case "audit": try await TreeAudit.run(call)
+        default: throw Failure("the command '\(call.name)' is declared and not written")
+        }
+    }
+}

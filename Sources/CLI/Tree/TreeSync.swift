@@ -1,0 +1,146 @@
+import ThicketCommandLine
+import ThicketProtocol
+import ThicketTree
+import ThicketTreeShape
+import ThicketTreesystem
+
+/// The commands about the copy on this machine: `pull`, `queue`.
+enum TreeSync {
+    // MARK: - pull
+
+    static func pull(_ call: Call) async throws(Failure) {
+        let argument = try TreeArgument(call.argument("PATH"), standard: TreePath(.home))
+        try await OpenTree.run(call, isOnline: true) { open throws(Failure) in
+            try await open.ready()
+            let tree = open.tree
+            let waiting = try await growing("cannot read the queue") { () throws(TreeError) in
+                try await tree.queue.filter { !$0.needsApp }.map(\.id)
+            }
+            var refused: Failure?
+            for id in waiting {
+                do throws(Failure) { try await open.confirm([id], "send the change \(id)") } catch {
+                    guard error.code == .refused else { throw error }
+                    refused = error
+                }
+            }
+            if call.flag("content") { try await contents(argument, call, open) }
+            var (nodes, bytes) = (0, UInt64(0))
+            try await TreeListing.each(below: argument.path, in: open) { text throws(Failure) in
+                nodes += 1
+                bytes += text.size ?? 0
+            }
+            try LineOutput.write(
+                "\(TreeText.shown(argument.path)): \(Counts.nodes(nodes)), \(TreeText.size(bytes)); up to date\n")
+            if let refused { throw refused }
+        }
+    }
+
+    /// Downloads contents, which then stay on this machine.
+    private static func contents(_ argument: TreeArgument, _ call: Call, _ open: OpenTree) async throws(Failure) {
+        let download = NodeDownload(open: open, isOffline: false, isForced: false)
+        var (problems, files) = ([(name: String, reason: String)](), 0)
+        func fetch(_ text: NodeText) async throws(Failure) {
+            guard text.node.content?.blob != nil, !text.node.isPending else { return }
+            do throws(Failure) {
+                _ = try await download.source(of: text.node, at: text.path)
+                await download.retain(text.node)
+                files += 1
+            } catch {
+                guard !error.isInterruption, error.code != .offline else { throw error }
+                problems.append((TreeText.named(text.path), error.text))
+            }
+        }
+        if let node = try await TreeListing.place(argument, in: open).node {
+            try await fetch(try await NodeText.of(node, at: argument.path, in: open))
+        }
+        try await TreeListing.each(below: argument.path, in: open) { text throws(Failure) in try await fetch(text) }
+        try LineOutput.write("the contents of \(Counts.files(files)) are on this machine\n")
+        try Folders.report(problems, .failure)
+    }
+
+    // MARK: - queue
+
+    static func queue(_ call: Call) async throws(Failure) {
+        try await OpenTree.run(call, isOnline: false, isAboutQueue: true) { open throws(Failure) in
+            let tree = open.tree
+            for operation in try await operations(open) {
+                if call.flag("json") {
+                    try LineOutput.write(await QueueText.json(operation, in: tree))
+                    continue
+                }
+                let place = await QueueText.place(of: operation, in: tree)
+                try LineOutput.write(
+                    "\(operation.id)  \(QueueText.kind(operation.kind)) \(place): \(QueueText.state(operation.state))\n"
+                )
+            }
+        }
+    }
+
+    private static func operations(_ open: OpenTree) async throws(Failure) -> [QueuedOperation] {
+        let tree = open.tree
+        return try await growing("cannot read the queue") { () throws(TreeError) in try await tree.queue }
+    }
+
+    /// The operations that a call names; those that wait for the user, or with `--all` every one, without names.
+    private static func chosen(_ call: Call, _ open: OpenTree) async throws(Failure) -> [QueuedOperation] {
+        let all = try await operations(open)
+        let words = call.arguments("ID")
+        guard !words.isEmpty else {
+            let chosen = call.flag("all") ? all : all.filter(\.needsApp)
+            guard !chosen.isEmpty else { throw Failure("no change waits for you", .notFound) }
+            return chosen
+        }
+        var chosen = [QueuedOperation]()
+        for word in words {
+            guard let number = Int64(word) else {
+                throw Failure("'\(Screen.safe(word))' is not a number of 'thicket tree queue'", .usage)
+            }
+            guard let operation = all.first(where: { $0.id.number == number }) else {
+                throw Failure("no change \(number) waits", .notFound)
+            }
+            chosen.append(operation)
+        }
+        return chosen
+    }
+
+    static func retry(_ call: Call) async throws(Failure) {
+        try await OpenTree.run(call, isOnline: true, isAboutQueue: true) { open throws(Failure) in
+            try await open.ready("nothing was sent")
+            let tree = open.tree
+            var failure: Failure?
+            for operation in try await chosen(call, open) {
+                let place = await QueueText.place(of: operation, in: tree)
+                do throws(Failure) {
+                    if operation.needsApp {
+                        try await growing("cannot send \(place)") { () throws(TreeError) in
+                            try await tree.retry(operation.id)
+                        }
+                    }
+                    try await open.confirm([operation.id], "\(QueueText.kind(operation.kind)) \(place)", givesUp: false)
+                    try LineOutput.write("\(place) is confirmed\n")
+                } catch {
+                    guard error.code == .refused || error.code == .failure, !error.isInterruption else { throw error }
+                    Terminal.writeError("thicket: \(error.text)\n")
+                    failure = Failure("", error.code)
+                }
+            }
+            if let failure { throw failure }
+        }
+    }
+
+    static func discard(_ call: Call) async throws(Failure) {
+        try await OpenTree.run(call, isOnline: false, isAboutQueue: true) { open throws(Failure) in
+            let tree = open.tree
+            // The newest first: earlier ones may be needed by it.
+            for operation in try await chosen(call, open).reversed() {
+                let place = await QueueText.place(of: operation, in: tree)
+                do throws(TreeError) { try await tree.discard(operation.id) } catch {
+                    // An earlier one took it along.
+                    if error.code == .notFound { continue }
+                    throw Failure("cannot drop the change of \(place)", tree: error)
+                }
+                try LineOutput.write("the change \(operation.id) of \(place) is dropped\n")
+            }
+        }
+    }
+}
