@@ -295,8 +295,9 @@ let suites: [Target] = [
     tests(
         "CLITests",
         [
-            "ThicketCLI", "ThicketClient", "ThicketCommandLine", "ThicketProcesses", "ThicketProtocol",
-            "ThicketCrypto", "ThicketTestSupport", "ThicketThreats", "thicketd", "thicket",
+            "ThicketCLI", "ThicketClient", "ThicketTreesystem", "ThicketTree", "ThicketTreeShape",
+            "ThicketCommandLine", "ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport",
+            "ThicketThreats", "thicketd", "thicket",
         ]),
     tests(
         "ClientTests",

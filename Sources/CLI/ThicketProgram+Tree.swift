@@ -4,7 +4,8 @@ import ThicketCommandLine
 extension ThicketProgram {
     static let tree = [
         treeList, treeOutline, treeCat, treePut, treeGet, treeMakeContainer, treeMove, treeRemove, treeUsage, treeFind,
-        treeLog, treeQueue, treeRetry, treeDiscard, treePull, treeWatch, treeAudit,
+        treeLog, treeQueue, treeRetry, treeDiscard, treePull, treeWatch, treeAudit, treeExport,
+        treeImport,
     ]
 
     private static let paths =
@@ -196,4 +197,31 @@ extension ThicketProgram {
         "tree audit", summary: "show what the server stores of the tree, next to what you see",
         details: "For up to 100 nodes: the record as the server has it, and the path and size that only you can read.",
         options: [jsonOption] + accountOptions, examples: [Example("thicket tree audit | less", "look")])
+
+    static let treeExport = Command(
+        "tree export", summary: "write the tree to a plain folder, from which 'tree import' reads it back exactly",
+        details: """
+            A file for each node with content, a folder for each node without, escapes for names that no file can have;
+            what files cannot hold (pairs, burn times, metadata, thumbnails) is in files that end in %meta. In clear:
+            every reader of the folder can read it. The folder is new, empty, or an earlier export, in which files that
+            are the same stay and others are replaced only with --force; nothing is removed from it. \(paths)
+            """,
+        arguments: [
+            .one("DIR", "the folder", .folder), .optional("PATH", "a branch; the whole tree if it is left out"),
+        ],
+        options: [
+            .flag("force", short: "f", "replace files that differ"), verbose,
+            .flag("offline", "only contents that are on this machine"),
+        ] + accountOptions,
+        examples: [Example("thicket tree export backup", "everything")])
+
+    static let treeImport = Command(
+        "tree import", summary: "read a folder into the tree that 'tree export' has written",
+        details: """
+            Each node goes where it was. One that exists and differs gets a new version; nothing is removed from the
+            tree. The same call can be repeated after an interruption. \(sent)
+            """,
+        arguments: [.one("DIR", "the folder", .folder)],
+        options: [verbose, jsonOption, changeOffline] + accountOptions,
+        examples: [Example("thicket tree import backup", "everything")])
 }

@@ -23,8 +23,10 @@ enum LogoutCommand {
         if let old, !call.flag("discard") {
             let unsent = try await unsent(old, name, home, call)
             guard unsent.isEmpty else {
+                let isTree = unsent.contains { same($0, TreeCopy.name) }
+                let way = isTree ? "'thicket ls BUCKET' and 'thicket tree pull' send" : "'thicket ls BUCKET' sends"
                 throw Failure(
-                    "edits were never sent (in \(unsent.joined(separator: ", "))). 'thicket ls BUCKET' sends them; "
+                    "edits were never sent (in \(unsent.joined(separator: ", "))). \(way) them; "
                         + "--discard gives them up.")
             }
         }
@@ -46,7 +48,7 @@ enum LogoutCommand {
         return isAcknowledged ? "" : " The server was not reached: the login stays good there until its own end."
     }
 
-    /// Buckets whose copy holds edits that the server has not acknowledged.
+    /// Buckets whose copy holds edits that the server has not acknowledged, and the tree if its copy does.
     static func unsent(
         _ profile: Profile, _ name: String, _ home: ProfileHome, _ call: Call
     ) async throws(Failure) -> [String] {
@@ -55,6 +57,8 @@ enum LogoutCommand {
             let account = try Account(call, trying: profile, copiesOf: home)
             if try await OpenBucket.count(account, bucket: bucket).unsent > 0 { found.append(bucket) }
         }
+        let account = try Account(call, trying: profile, copiesOf: home)
+        if let waiting = try TreeCopy.waiting(account), waiting.count > 0 { found.append(TreeCopy.name) }
         return found
     }
 }

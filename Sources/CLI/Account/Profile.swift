@@ -134,6 +134,8 @@ struct Profile: Sendable, Equatable {
 /// profiles/NAME/*.lock          held while a command writes those files or changes the access key
 /// profiles/NAME/objects/B.db    local copy of the bucket B, sealed
 /// profiles/NAME/watch/B.db      the same for 'thicket watch', which runs beside other commands
+/// profiles/NAME/tree/tree.db*   local copy of the tree with what waits and a cache of contents, sealed
+/// profiles/NAME/tree/watch.db*  the same for 'thicket tree watch'
 /// ```
 struct ProfileHome: Sendable {
     let path: String

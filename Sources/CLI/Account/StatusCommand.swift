@@ -12,6 +12,29 @@ enum StatusCommand {
         let refused: [RefusedEdit]
     }
 
+    /// The copy of the tree.
+    private struct TreeLine {
+        let text: String
+        /// nil without a copy.
+        let json: JSONValue?
+
+        init(_ account: Account) throws(Failure) {
+            do throws(Failure) {
+                let waiting = try TreeCopy.waiting(account)
+                let unsent = waiting?.count ?? 0
+                let advice =
+                    unsent > 0 ? ", \(unsent) not sent: 'thicket tree pull' sends, 'thicket tree queue' lists" : ""
+                text = waiting == nil ? "" : "tree     a copy is here\(advice)\n"
+                json = waiting.map {
+                    ["unsent": .number(JSONNumber(Int64($0.count))), "held": .number(JSONNumber(Int64($0.held)))]
+                }
+            } catch {
+                guard error.code == .storeInUse else { throw error }
+                (text, json) = ("tree     used by another command\n", .null)
+            }
+        }
+    }
+
     static func run(_ call: Call) async throws(Failure) {
         let account: Account
         do throws(Failure) { account = try Account(call) } catch {
@@ -19,13 +42,16 @@ enum StatusCommand {
             throw error
         }
         let copies = try await copies(account)
+        let tree = try TreeLine(account)
         let (found, problem) = await check(account)
         // The user of a login that has ended is still known.
         let user = found ?? account.profile.user
         if call.flag("json") {
-            Terminal.write(JSONValue.object(json(account, copies, user, problem)).serializedText + "\n")
+            var object = json(account, copies, user, problem)
+            object["tree"] = tree.json
+            Terminal.write(JSONValue.object(object).serializedText + "\n")
         } else {
-            Terminal.write(text(account, copies, user, problem))
+            Terminal.write(text(account, copies, user, problem) + tree.text)
         }
         remind(account)
         // The output already contains the problem.

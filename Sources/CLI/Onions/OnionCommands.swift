@@ -146,7 +146,8 @@ enum OnionCommands {
     }
 
     static func remove(_ call: Call) async throws(Failure) {
-        try await OnionCall(call).with("cannot remove notes") { vault throws(Failure) in
+        let onions = try OnionCall(call)
+        let removed = try await onions.with("cannot remove notes") { vault throws(Failure) in
             // All notes are looked up before the first is removed, since each removal changes the numbers.
             var ids = [String]()
             for name in call.arguments("NOTE") { ids.append(try await find(name, in: vault)) }
@@ -156,7 +157,9 @@ enum OnionCommands {
                 }
                 Terminal.write("removed the note \(id.prefix(8))\n")
             }
+            return ids
         }
+        if onions.isKeyed { try await NoteAttachments.removeAll(of: removed, call) }
     }
 
     // MARK: - Accounts

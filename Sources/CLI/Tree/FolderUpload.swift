@@ -52,14 +52,10 @@ final class FolderUpload {
 
     /// Copies a file. A failure ends the command.
     func put(file: LocalFile, at path: TreePath) async throws(Failure) {
-        if bar == nil { startBar(bytes: try file.facts().size, files: 1) }
-        do throws(Failure) {
-            try await queue(file, at: path)
-            try await drain(to: 0)
-        } catch {
-            endBar()
-            throw error
-        }
+        startBar(bytes: try file.facts().size, files: 1)
+        defer { endBar() }
+        try await queue(file, at: path)
+        try await drain(to: 0)
     }
 
     /// Copies a folder with everything below it. What cannot be copied is named at the end.
@@ -68,14 +64,9 @@ final class FolderUpload {
             let total = Self.total(of: folder)
             startBar(bytes: total.bytes, files: total.files)
         }
-        do throws(Failure) {
-            try await copy(folder, to: path)
-            try await drain(to: 0)
-        } catch {
-            endBar()
-            throw error
-        }
-        endBar()
+        defer { endBar() }
+        try await copy(folder, to: path)
+        try await drain(to: 0)
     }
 
     private func copy(_ folder: String, to path: TreePath) async throws(Failure) {
@@ -103,14 +94,25 @@ final class FolderUpload {
         }
     }
 
-    private func makeContainer(_ path: TreePath) async throws(Failure) {
+    /// Makes a node without content, unless it exists.
+    ///
+    /// - Parameter extras: what an import knows of it; nil: the node's own stays.
+    func makeContainer(_ path: TreePath, extras: NodeExtras? = nil) async throws(Failure) {
         guard !path.isTrunk else { return }
         let tree = open.tree
         let made = try await growing("cannot make \(TreeText.named(path))") {
             () throws(TreeError) -> (node: NodeID, operations: [OperationID])? in
-            guard try await tree.node(at: path) == nil else { return nil }
-            let node = try await tree.createNode(at: path, content: NodeSections())
-            return (node.id, try await tree.operations(of: node.id).map(\.id))
+            guard let known = try await tree.node(at: path) else {
+                let modified: Int64? = if case .some(let time)? = extras?.modified { time } else { nil }
+                let node = try await tree.createNode(
+                    at: path, content: NodeSections(), tags: extras?.tags ?? [], modified: modified,
+                    burnTime: extras?.burnTime)
+                return (node.id, try await tree.operations(of: node.id).map(\.id))
+            }
+            guard let extras else { return nil }
+            if Set(known.tags) != Set(extras.tags) { try await tree.setTags(of: known.id, extras.tags) }
+            if known.burnTime != extras.burnTime { try await tree.setBurnTime(of: known.id, extras.burnTime) }
+            return (known.id, try await tree.operations(of: known.id).map(\.id))
         }
         guard let made else { return }
         waiting.append(
@@ -119,8 +121,11 @@ final class FolderUpload {
                 number: 0, isContainer: true))
     }
 
+    /// Names something that is left out.
+    func leaveOut(_ name: String, _ reason: String) { problems.append((name, reason)) }
+
     /// A failure of one file is named at the end; others end the command.
-    private func record(_ source: String, _ error: Failure) throws(Failure) {
+    func record(_ source: String, _ error: Failure) throws(Failure) {
         guard !error.isInterruption, !error.isOfCopy, error.code != .offline, error.code != .unauthorized else {
             throw error
         }
@@ -130,9 +135,10 @@ final class FolderUpload {
 
     // MARK: - Waiting for the server
 
-    private func queue(_ file: LocalFile, at path: TreePath) async throws(Failure) {
+    /// Puts the content of a file into the queue, or counts it as the same already.
+    func queue(_ file: LocalFile, at path: TreePath, extras: NodeExtras? = nil) async throws(Failure) {
         number += 1
-        switch try await upload.put(file, at: path) {
+        switch try await upload.put(file, at: path, extras: extras) {
         case .same(let node):
             same += 1
             bar?.finish(number, bytes: node.content?.sizes.data ?? 0)
@@ -147,7 +153,7 @@ final class FolderUpload {
     }
 
     /// Waits until at most so many files wait, and at most `waitingBytesMax` bytes of them.
-    private func drain(to count: Int) async throws(Failure) {
+    func drain(to count: Int) async throws(Failure) {
         while !waiting.isEmpty, waiting.count > count || (waitingBytes > Self.waitingBytesMax && waiting.count > 1) {
             let first = waiting.removeFirst()
             waitingBytes -= first.size
@@ -159,18 +165,22 @@ final class FolderUpload {
                 try await open.confirm(first.operations, "put \(TreeText.named(first.path))")
                 if first.isContainer { continue }
                 let tree = open.tree
-                let version = try await growing("cannot read \(TreeText.named(first.path))") { () throws(TreeError) in
-                    try await tree.node(first.node)?.version
+                // Another device may have made a node of this name meanwhile: then this one has another name.
+                let (version, path) = try await growing("cannot read \(TreeText.named(first.path))") {
+                    () throws(TreeError) in
+                    (try await tree.node(first.node)?.version, try await tree.path(of: first.node))
                 }
-                try reportSent(first, "sent", version: version)
+                try reportSent(first, "sent", version: version, path: path)
             } catch { try record(first.source, error) }
         }
     }
 
-    private func reportSent(_ file: Waiting, _ outcome: String, version: Int64?) throws(Failure) {
+    private func reportSent(
+        _ file: Waiting, _ outcome: String, version: Int64?, path: TreePath? = nil
+    ) throws(Failure) {
         sent += 1
         bar?.finish(file.number, bytes: file.size)
-        try report(file.path, outcome, version: version)
+        try report(path ?? file.path, outcome, version: version)
     }
 
     private func report(_ path: TreePath, _ outcome: String, version: Int64?) throws(Failure) {
@@ -196,7 +206,6 @@ final class FolderUpload {
     ///
     /// - Parameter isSingle: the call has one source, a file.
     func finish(isSingle: Bool) throws(Failure) {
-        endBar()
         if isSingle, problems.isEmpty {
             if !isJSON, !isVerbose { try LineOutput.write(lastLine) }
         } else if !isJSON {

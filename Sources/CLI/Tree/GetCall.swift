@@ -66,7 +66,7 @@ enum GetCall {
                         throw Failure("the output could not be written")
                     }
                 }
-                await download.release(node)
+                await download.release(source, of: node)
             }
         }
     }

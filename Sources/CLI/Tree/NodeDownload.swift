@@ -112,17 +112,22 @@ struct NodeDownload: Sendable {
         let value: RetainedFile?
         do throws(ContentError) { value = try await ticket.value() } catch {
             if Task.isCancelled { throw Failure.interrupted }
+            // What was downloaded would keep the disk full for other commands. Without success it expires.
+            if error == .diskFull { try? await tree.disk.removePartial(reference.id) }
             throw Failure(what, tree: TreeError(error))
         }
         guard let value else { return .bytes([]) }
         return .file(value)
     }
 
-    /// The clear file exists: the sealed one may be evicted.
-    func release(_ node: Node) async {
-        guard let content = node.content, content.blob != nil, let disk = try? await open.tree.disk else { return }
+    /// The content was copied: its sealed file may be evicted.
+    func release(_ source: Source, of node: Node) async {
+        guard case .file(let kept) = source, let content = node.content, content.blob != nil,
+            let disk = try? await open.tree.disk
+        else { return }
         // Without success it expires.
         try? await disk.setPersistent(false, content.id)
+        try? await disk.release(kept.token)
     }
 
     /// The content stays on this machine.
@@ -154,7 +159,7 @@ struct NodeDownload: Sendable {
             throw error
         }
         try file.finish(modified: node.modified, replaces: isForced && existing != nil)
-        await release(node)
+        await release(source, of: node)
         return .written
     }
 

@@ -23,8 +23,8 @@ extension OpenTree {
         let tree = tree
         let hint = offline.map { ". With --offline \($0)" } ?? ""
         try await waiting(.unread(consequence + hint)) { () throws(TreeError) in
-            let events = await tree.events
-            if await tree.isCaughtUp { return }
+            let (events, isCaughtUp) = await tree.observe()
+            if isCaughtUp { return }
             for await event in events { if case .caughtUp = event { return } }
             // The stream ends with the task, or with the tree.
             throw TreeError(Task.isCancelled ? .cancelled : .closed, "the tree is closed")

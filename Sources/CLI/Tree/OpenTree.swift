@@ -21,9 +21,6 @@ struct OpenTree: Sendable {
     let client: ClientSession
     let tree: Treesystem
     let account: Account
-    /// Refused changes do not alter the exit code: the command is about them.
-    var isAboutQueue = false
-
     /// Opens the copy and, unless `isOnline` is false, starts to connect.
     ///
     /// - Throws: `storeInUse` while another command uses the copy; `usage` or `notFound` without keys.
@@ -79,9 +76,12 @@ struct OpenTree: Sendable {
         _ call: Call, isOnline: Bool, isAboutQueue: Bool = false,
         _ body: @escaping @Sendable (OpenTree) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        var open = try await open(call, isOnline: isOnline)
-        open.isAboutQueue = isAboutQueue
+        let open = try await open(call, isOnline: isOnline)
+        let conflicts = ConflictReports()
+        let follower = conflicts.follow(await open.tree.events, in: open.tree)
         let result = await open.interruptible(body)
+        follower.cancel()
+        conflicts.report()
         let refusal = isAboutQueue ? nil : await open.reportRefused()
         let waiting = await open.waitingCount
         await open.close()

@@ -88,7 +88,7 @@ enum PutCall {
     }
 
     /// The last name of a local path.
-    private static func name(of source: String) throws(Failure) -> NodeName {
+    static func name(of source: String) throws(Failure) -> NodeName {
         var last = source.split(separator: "/").last.map(String.init) ?? ""
         if last.isEmpty || same(last, ".") || same(last, "..") {
             guard let real = realpath(source, nil) else {

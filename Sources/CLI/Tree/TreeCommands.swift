@@ -19,6 +19,8 @@ enum TreeCommands {
         case "pull": try await TreeSync.pull(call)
         case "watch": try await TreeWatch.run(call)
         case "audit": try await TreeAudit.run(call)
+        case "export": try await TreeExport.run(call)
+        case "import": try await TreeImport.run(call)
         default: throw Failure("the command '\(call.name)' is declared and not written")
         }
     }

@@ -16,7 +16,8 @@ enum TreeWatch {
     static func run(_ call: Call) async throws(Failure) {
         let argument = try TreeArgument(call.argument("PATH"), standard: TreePath(.home))
         let open = try await OpenTree.open(call, isOnline: true, place: .watch)
-        let (events, statuses) = (await open.tree.events, await open.tree.status)
+        let (events, isCaughtUp) = await open.tree.observe()
+        let statuses = await open.tree.status
         do throws(Failure) { try await open.ready() } catch {
             await open.close()
             throw error
@@ -26,7 +27,7 @@ enum TreeWatch {
         let interrupts = Interrupts.stream()
         Terminal.writeError(
             "watching \(TreeText.named(argument.path)) at \(open.account.profile.server); Ctrl-C ends it\n")
-        var view = TreeWatchView(path: argument.path, isJSON: call.flag("json"))
+        var view = TreeWatchView(path: argument.path, isJSON: call.flag("json"), isLive: isCaughtUp)
         await withTaskGroup { group in
             group.addTask { for await event in events { continuation.yield(.event(event)) } }
             group.addTask { for await status in statuses { continuation.yield(.status(status)) } }
@@ -57,12 +58,15 @@ struct TreeWatchView {
     /// Only what is at or below this path is printed.
     let path: TreePath
     let isJSON: Bool
-    /// The catch-up before the start repeats what is known.
-    private var isLive = false
+    /// What was changed before the start is not printed.
+    private var isLive: Bool
     private var lastStatus = ""
     private(set) var problem: Failure?
 
-    init(path: TreePath, isJSON: Bool) { (self.path, self.isJSON) = (path, isJSON) }
+    /// - Parameter isLive: false: `caughtUp` will come.
+    init(path: TreePath, isJSON: Bool, isLive: Bool) {
+        (self.path, self.isJSON, self.isLive) = (path, isJSON, isLive)
+    }
 
     /// - Returns: whether the command ends.
     mutating func show(_ status: SyncStatus) -> Bool {
@@ -93,7 +97,9 @@ struct TreeWatchView {
 
     /// - Returns: whether the command ends, because the output has no reader.
     mutating func show(_ event: TreeEvent) -> Bool {
-        switch event {
+        if case .caughtUp = event { isLive = true }
+        guard isLive else { return false }
+        return switch event {
         case .discovered(let node, let path): line("+", "new", node, path)
         case .modified(let node, let change, let path): line("~", "modified", node, path, change)
         case .moved(let node, let from, let to): line(">", "moved", node, to, from: from)

@@ -112,6 +112,15 @@ extension DiskStore {
         guard index[download.key]?.state == .partial else { return }
         try remove([download.key])
     }
+
+    /// Removes the partial downloads of a content that no transfer writes. The files go before their rows are written,
+    /// so it works, and frees space, on a full disk.
+    ///
+    /// - Throws: `disk`, `diskFull`, `index`.
+    public func removePartial(_ id: DataID) throws(ContentError) {
+        let partial = index.entries.filter { $0.key.id == id && $0.value.state == .partial }.map(\.key)
+        try remove(partial.filter { !retainers.isRetained($0) })
+    }
 }
 
 /// Opens single chunks in memory, to verify them.

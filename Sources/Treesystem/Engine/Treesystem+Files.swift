@@ -10,6 +10,9 @@ extension Treesystem {
         return machine.channel.phase == .live
     }
 
+    /// `events` and `isCaughtUp` of one moment: if the tree is not caught up, the events have `caughtUp`.
+    public func observe() -> (events: AsyncStream<TreeEvent>, isCaughtUp: Bool) { (events, isCaughtUp) }
+
     /// The sealed file with a content that waits for its upload.
     ///
     /// - Returns: nil when no content of the node waits, or it is not sealed in a file (`content(of:)` returns small

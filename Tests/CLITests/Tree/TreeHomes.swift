@@ -53,4 +53,22 @@ final class TreeHomes {
     func serverHolds(_ word: String) throws -> Bool {
         try ChildProcess.run(["/bin/grep", "-raq", word, bench.path("data")], input: "", variables: [:]).code == 0
     }
+
+    /// A counter of the server.
+    func metric(_ name: String) throws -> UInt64 {
+        let text = try PlainHTTP.get("/metrics", port: bench.server.port)
+        let line = try #require(text.split(whereSeparator: \.isNewline).first { $0.hasPrefix(name + " ") })
+        return try #require(UInt64(line.dropFirst(name.count + 1)))
+    }
+
+    /// Makes a file of pseudo-random bytes, which do not compress.
+    func makeFile(_ name: String, mebibytes: Int) throws {
+        try shell("head -c \(mebibytes)M /dev/urandom > '\(name)'")
+    }
+
+    /// Bytes of the files in a folder, subfolders included.
+    func bytes(in folder: String) -> Int {
+        let text = (try? shell("du -sb '\(folder)' 2>/dev/null | cut -f1 || true")) ?? ""
+        return Int(text.filter(\.isNumber)) ?? 0
+    }
 }

@@ -1,0 +1,50 @@
+import Synchronization
+import ThicketCommandLine
+import ThicketTree
+import ThicketTreesystem
+
+/// What changes of other devices did to changes of this one while a command ran: printed at its end.
+final class ConflictReports: Sendable {
+    private struct State {
+        var lines = [String]()
+        var more = 0
+    }
+
+    /// Most lines that one command prints.
+    static let linesMax = 20
+
+    private let state = Mutex(State())
+
+    /// Collects the conflicts of a tree until the tree ends.
+    func follow(_ events: AsyncStream<TreeEvent>, in tree: Treesystem) -> Task<Void, Never> {
+        Task { [weak tree] in
+            for await event in events {
+                guard case .conflict(let conflict) = event, let tree, let line = await Self.line(conflict, in: tree)
+                else { continue }
+                state.withLock { state in
+                    if state.lines.count < Self.linesMax { state.lines.append(line) } else { state.more += 1 }
+                }
+            }
+        }
+    }
+
+    /// - Returns: nil for what waits for a decision: the queue has it.
+    private static func line(_ conflict: TreeConflict, in tree: Treesystem) async -> String? {
+        switch conflict {
+        case .name(_, let from, let to):
+            return
+                "\(TreeText.named(from)): another device has made a node of this name; yours is \(TreeText.named(to))"
+        case .location(let node):
+            guard let path = try? await tree.path(of: node.id) else { return nil }
+            return "\(TreeText.named(path)): another device has moved it too; it is here again"
+        case .data, .removed: return nil
+        }
+    }
+
+    /// Prints the lines on standard error.
+    func report() {
+        let (lines, more) = state.withLock { ($0.lines, $0.more) }
+        for line in lines { Terminal.writeError("thicket: \(line)\n") }
+        if more > 0 { Terminal.writeError("thicket: \(more) more conflicts\n") }
+    }
+}

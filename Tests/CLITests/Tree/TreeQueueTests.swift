@@ -1,0 +1,151 @@
+import Glibc
+import Testing
+import ThicketBlocking
+import ThicketProcesses
+import ThicketProtocol
+
+@testable import ThicketCLI
+
+/// Changes that two machines make at the same time, and those that wait.
+@Suite("thicket tree: queue", .blocking)
+struct TreeQueueTests {
+    /// Two machines have changed one file while the second was offline, and the second one has sent its change.
+    private func conflict() throws -> TreeHomes {
+        let homes = try TreeHomes()
+        for (name, text) in [("base", "base"), ("mine", "mine"), ("theirs", "theirs")] {
+            try homes.bench.write(name, text)
+        }
+        try homes.tree("put", homes.path("base"), "f")
+        try homes.tree("pull", home: "other")
+        try homes.tree("put", "--offline", homes.path("mine"), "f", home: "other")
+        try homes.tree("put", homes.path("theirs"), "f")
+        let pulled = try homes.run("pull", home: "other")
+        #expect(
+            pulled.code == 4 && pulled.errors.contains("home/f: another device changed the content too"), "\(pulled)")
+        return homes
+    }
+
+    @Test("a conflict of contents is named by each command with code 4, and another put does not hide it")
+    func named() throws {
+        let homes = try conflict()
+        let listed = try homes.run("ls", home: "other")
+        #expect(listed.code == 4 && listed.output == "f\n" && listed.errors.contains("thicket tree queue"), "\(listed)")
+        #expect(try homes.run("put", homes.path("base"), "f", home: "other").code == 4)
+        let row = try JSONValue(parsing: Array(try homes.tree("queue", "--json", home: "other").utf8))
+        #expect(row["state"]?.stringValue == "conflict" && row["path"]?.stringValue == "home/f")
+        #expect(try homes.tree("cat", "f") == "theirs")
+        #expect(try homes.run("cat", "f", home: "other").output == "mine")
+    }
+
+    @Test("queue retry keeps this machine's content, and queue discard the other one's")
+    func resolved() throws {
+        let kept = try conflict()
+        #expect(try kept.tree("queue", "retry", home: "other") == "home/f is confirmed\n")
+        #expect(try kept.tree("cat", "f") == "mine" && kept.tree("queue", home: "other") == "")
+        let dropped = try conflict()
+        #expect(try dropped.tree("queue", "discard", home: "other").hasSuffix("of home/f is dropped\n"))
+        #expect(try dropped.tree("cat", "f", home: "other") == "theirs")
+        #expect(try dropped.tree("cat", "f") == "theirs" && dropped.tree("queue", home: "other") == "")
+        for words in [["discard"], ["retry"], ["discard", "99"]] {
+            #expect(try dropped.bench.run(["tree", "queue"] + words, home: "other").code == 3, "\(words)")
+        }
+        #expect(try dropped.run("queue", "discard", "x", home: "other").code == 2)
+    }
+
+    @Test("a change of a node that another machine removed waits, and retry creates the node again")
+    func removedElsewhere() throws {
+        let homes = try TreeHomes()
+        try homes.bench.write("one", "one")
+        try homes.bench.write("two", "two")
+        try homes.tree("put", homes.path("one"), "f")
+        try homes.tree("pull", home: "other")
+        try homes.tree("put", "--offline", homes.path("two"), "f", home: "other")
+        try homes.tree("rm", "f")
+        #expect(try homes.run("pull", home: "other").code == 4)
+        #expect(try homes.tree("ls") == "")
+        try homes.tree("queue", "retry", home: "other")
+        #expect(try homes.tree("cat", "f") == "two")
+    }
+
+    @Test("of two nodes of one name, made apart, both stay, and the command reports the other name")
+    func names() throws {
+        let homes = try TreeHomes()
+        try homes.bench.write("one", "one")
+        try homes.bench.write("two", "two")
+        try homes.tree("put", "--offline", homes.path("two"), "f.txt", home: "other")
+        try homes.tree("put", homes.path("one"), "f.txt")
+        let pulled = try homes.run("pull", home: "other")
+        #expect(pulled.code == 0 && pulled.errors.contains("home/f.txt: another device has made"), "\(pulled)")
+        #expect(pulled.errors.contains("yours is home/f 2.txt"), "\(pulled)")
+        #expect(try homes.tree("cat", "f.txt", "f 2.txt") == "onetwo")
+    }
+
+    @Test("watch prints what another machine does, as lines and as JSON, below its path only")
+    func watch() throws {
+        let homes = try TreeHomes()
+        try homes.bench.write("one", "one")
+        try homes.bench.write("two", "two")
+        try homes.tree("put", "-p", homes.path("one"), "a/before")
+        let lines = try homes.start("watch", "a")
+        let json = try homes.start("watch", "--json")
+        for process in [lines, json] { try process.wait(for: "watching home") }
+        try homes.tree("put", homes.path("one"), "a/f", home: "other")
+        try homes.tree("put", homes.path("two"), "a/f", home: "other")
+        try homes.tree("mv", "a/f", "a/g", home: "other")
+        try homes.tree("put", homes.path("one"), "elsewhere", home: "other")
+        try homes.tree("rm", "a/g", home: "other")
+        try lines.wait(for: "- home/a/g")
+        try json.wait(for: "\"removed\"")
+        for process in [lines, json] { process.signal(SIGINT) }
+        let outcome = try lines.finish()
+        #expect(outcome.code == 0)
+        #expect(outcome.output == "+ home/a/f\n~ home/a/f\n> home/a/f -> home/a/g\n- home/a/g\n", "\(outcome)")
+        let events = try json.finish().output.split(separator: "\n").compactMap {
+            (try? JSONValue(parsing: Array($0.utf8)))?["event"]?.stringValue
+        }
+        #expect(events == ["new", "modified", "moved", "new", "removed"])
+    }
+
+    @Test("contents that were pulled are read without a server, and others are reported as not here")
+    func pulledContents() throws {
+        let homes = try TreeHomes()
+        try homes.shell("head -c 20000 /dev/urandom > large && cp large large2")
+        try homes.tree("put", homes.path("large"), "large")
+        try homes.tree("put", homes.path("large2"), "large2")
+        #expect(try homes.tree("pull", "--content", "large", home: "other").hasPrefix("the contents of 1 file are"))
+        try homes.bench.stopServer()
+        try homes.tree("get", "--offline", "large", homes.path("copy"), home: "other")
+        try homes.shell("cmp large copy")
+        let missing = try homes.run("get", "--offline", "large2", homes.path("copy2"), home: "other")
+        #expect(missing.code == 5 && missing.errors.contains("is not on this machine"), "\(missing)")
+        #expect(!homes.bench.exists("copy2"))
+    }
+
+    @Test("status shows changes of the tree that wait, and logout does not give them up unless it is told to")
+    func logout() throws {
+        let homes = try TreeHomes()
+        #expect(try !homes.bench.good(["status"]).contains("tree  "))
+        try homes.bench.write("f", "content")
+        try homes.tree("put", "--offline", homes.path("f"), "f")
+        #expect(try homes.bench.good(["status"]).contains("tree     a copy is here, 1 not sent"))
+        #expect(try homes.bench.good(["status", "--json"]).contains(#""tree":{"unsent":1,"held":0}"#))
+        let refused = try homes.bench.run(["logout"])
+        #expect(refused.code == 1 && refused.errors.contains("in the tree"), "\(refused)")
+        #expect(try homes.tree("cat", "--offline", "f") == "content")
+        try homes.tree("pull")
+        try homes.bench.good(["logout"])
+        #expect(try homes.tree("cat", "f", home: "other") == "content")
+    }
+
+    @Test("a locked profile opens no tree, and an unlocked one does")
+    func locked() throws {
+        let homes = try TreeHomes()
+        try homes.bench.write("f", "content")
+        try homes.tree("put", homes.path("f"), "f")
+        let passphrase = ["THICKET_PASSPHRASE": "lock", "XDG_RUNTIME_DIR": homes.bench.place.path]
+        try homes.bench.good(["lock"], variables: passphrase)
+        #expect(try homes.bench.run(["tree", "cat", "--offline", "f"], variables: ["XDG_RUNTIME_DIR": ""]).code == 8)
+        try homes.bench.good(["unlock"], variables: passphrase)
+        #expect(try homes.bench.good(["tree", "cat", "--offline", "f"], variables: passphrase) == "content")
+    }
+}
