@@ -99,15 +99,17 @@ extension ThicketProgram {
         options: [.value("lock-after", "TIME", "time without a key until it locks", defaultText: "5m")] + onionOptions,
         examples: [Example("thicket onions view --lock-after 1m", "asks for the password")])
 
-    private static let attachments =
-        "Attachments are files in the account's tree, in prefs/onions, sealed like all of it. The tree's copy on this "
-        + "machine is sealed too, and holds their names and what was sent last; notes are never on the disk."
+    private static let attachments = """
+        Attachments are files in the account's tree, in prefs/onions, sealed like all of it. The tree's copy on this
+        machine is sealed too, and holds their names and what was sent last; notes are never on the disk.
+        """
 
     static let onionsAttach = Command(
         "onions attach", summary: "attach files to an encrypted note, or list its attachments",
         details: """
             Pictures and any other files, of any size. A file of the same name becomes a new version. Ends when the
-            server has confirmed. \(attachments)
+            server has confirmed.
+            \(attachments)
             """,
         arguments: [noteArgument, .any("FILE", "files; without them, the attachments are listed", .file)],
         options: [jsonOption] + onionOptions,
@@ -117,7 +119,7 @@ extension ThicketProgram {
 
     static let onionsDetach = Command(
         "onions detach", summary: "remove attachments of an encrypted note",
-        details: "'onions rm' removes a note with its attachments. \(attachments)",
+        details: "'onions rm' removes a note with its attachments.\n\(attachments)",
         arguments: [
             .optional("NOTE", "its number or id, as 'onions list' prints them"), .any("NAME", "names of attachments"),
         ],
@@ -126,7 +128,7 @@ extension ThicketProgram {
 
     static let onionsSave = Command(
         "onions save", summary: "copy attachments of an encrypted note to files",
-        details: "An existing file that differs is replaced only with --force. \(attachments)",
+        details: "An existing file that differs is replaced only with --force.\n\(attachments)",
         arguments: [noteArgument, .any("NAME", "names of attachments; all without them")],
         options: [
             .value("to", "DIR", "the folder", defaultText: "this one", completion: .folder),

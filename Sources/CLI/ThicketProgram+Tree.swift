@@ -8,12 +8,14 @@ extension ThicketProgram {
         treeImport,
     ]
 
-    private static let paths =
-        "A path is home/trips/plan.md, or trips/plan.md: what does not begin with home/, prefs/, inbox/ or outbox/ is "
-        + "below home. A / in a name is written \\/, a \\ is written \\\\."
-    private static let sent =
-        "Ends when the server has confirmed; what was not confirmed stays here and is sent with the next command on the "
-        + "tree. One command at a time uses the tree's copy; 'watch' has a copy of its own."
+    private static let paths = """
+        A path is home/trips/plan.md, or trips/plan.md: what does not begin with home/, prefs/, inbox/ or outbox/ is
+        below home. A / in a name is written \\/, a \\ is written \\\\.
+        """
+    private static let sent = """
+        Ends when the server has confirmed; what was not confirmed stays here and is sent with the next command on the
+        tree. One command at a time uses the tree's copy; 'watch' has a copy of its own.
+        """
     private static let pathOption = Argument.optional("PATH", "where; home if it is left out")
     private static let readOffline = Option.flag("offline", "show the copy kept here, without the server")
     private static let changeOffline = Option.flag("offline", "keep the change here; the next command sends it")
@@ -23,7 +25,7 @@ extension ThicketProgram {
 
     static let treeList = Command(
         "tree ls", summary: "list what is below a place of the tree",
-        details: "\(paths) A name that ends in / is a container: it has no content, or others are below it.",
+        details: "\(paths)\nA name that ends in / is a container: it has no content, or others are below it.",
         arguments: [pathOption],
         options: [
             .flag("long", short: "l", "also size, version and time"), .flag("newest", "the last changed first"),
@@ -42,14 +44,14 @@ extension ThicketProgram {
 
     static let treeCat = Command(
         "tree cat", summary: "write contents to standard output",
-        details: "Bytes as they are, one content after the other. Nothing is written that was not verified. \(paths)",
+        details: "Bytes as they are, one content after the other. Nothing is written that was not verified.\n\(paths)",
         arguments: [.atLeastOne("PATH", "nodes with content")],
         options: [.flag("offline", "only contents that are on this machine")] + accountOptions,
         examples: [Example("thicket tree cat trips/plan.md | less", "read a text")])
 
     static let treeUsage = Command(
         "tree du", summary: "sum up what branches take",
-        details: "Bytes of the contents and numbers of nodes; the sum of a place includes all below it. \(paths)",
+        details: "Bytes of the contents and numbers of nodes; the sum of a place includes all below it.\n\(paths)",
         arguments: [pathOption],
         options: [.value("depth", "N", "levels that are printed", defaultText: "1"), jsonOption, readOffline]
             + accountOptions,
@@ -57,7 +59,7 @@ extension ThicketProgram {
 
     static let treeFind = Command(
         "tree find", summary: "find nodes by name, size or kind",
-        details: "Prints the paths of all nodes below a place that fit; ends with code 3 when none does. \(paths)",
+        details: "Prints the paths of all nodes below a place that fit; ends with code 3 when none does.\n\(paths)",
         arguments: [pathOption],
         options: [
             .value("name", "GLOB", "names that fit, such as '*.md'"), .value("type", "TYPE", "file, folder or both"),
@@ -71,7 +73,8 @@ extension ThicketProgram {
         "tree log", summary: "list what changed last",
         details: """
             Each node once, with the time of its last change at the server, the newest first. Removed nodes are not
-            listed, and neither are earlier changes: 'watch' prints changes as they happen. \(paths)
+            listed, and neither are earlier changes: 'watch' prints changes as they happen.
+            \(paths)
             """,
         arguments: [pathOption],
         options: [.value("limit", "N", "nodes at most", defaultText: "20"), jsonOption, readOffline] + accountOptions,
@@ -86,7 +89,8 @@ extension ThicketProgram {
             container to copy into, and so does, for a file, a container that exists. A folder (-r) otherwise goes at
             the path itself, as with 'cp -T', so that the same call can be repeated: an interrupted copy goes on where
             it was, and files that the tree has already are left as they are. A node that has another content gets a new
-            version. Names are kept exactly. Links and special files are named and left out, with exit code 1. \(paths)
+            version. Names are kept exactly. Links and special files are named and left out, with exit code 1.
+            \(paths)
             \(sent)
             """,
         arguments: [
@@ -110,7 +114,8 @@ extension ThicketProgram {
             folder to copy into, and so is, for a file, a folder that exists. Otherwise a branch (-r) goes at TARGET
             itself, so that the same call can be repeated: an interrupted copy goes on where it was, and files that are
             the same already are left as they are. A file appears when it is whole, with the time of its last change. An
-            existing file that differs is replaced only with --force. A / in a name becomes %2F, and is named. \(paths)
+            existing file that differs is replaced only with --force. A / in a name becomes %2F, and is named.
+            \(paths)
             """,
         arguments: [.one("PATH", "what to copy"), .optional("TARGET", "where to", .file)],
         options: [
@@ -127,7 +132,7 @@ extension ThicketProgram {
 
     static let treeMakeContainer = Command(
         "tree mkdir", summary: "make containers in the tree",
-        details: "\(paths) \(sent)", arguments: [.atLeastOne("PATH", "what to make")],
+        details: "\(paths)\n\(sent)", arguments: [.atLeastOne("PATH", "what to make")],
         options: [.flag("parents", short: "p", "those above too; one that exists is no error"), changeOffline]
             + accountOptions,
         examples: [Example("thicket tree mkdir -p trips/2026/oslo", "three at most")])
@@ -136,7 +141,9 @@ extension ThicketProgram {
         "tree mv", summary: "move a node, or give it another name",
         details: """
             What is below it comes along. A TARGET that ends in /, or a container that exists, is where the node goes
-            under its own name. \(paths) \(sent)
+            under its own name.
+            \(paths)
+            \(sent)
             """,
         arguments: [.one("PATH", "what to move"), .one("TARGET", "where to")],
         options: [changeOffline] + accountOptions,
@@ -147,7 +154,7 @@ extension ThicketProgram {
 
     static let treeRemove = Command(
         "tree rm", summary: "remove nodes from the tree",
-        details: "\(paths) \(sent)", arguments: [.atLeastOne("PATH", "what to remove")],
+        details: "\(paths)\n\(sent)", arguments: [.atLeastOne("PATH", "what to remove")],
         options: [
             .flag("recursive", short: "r", "with everything below"),
             .flag("force", short: "f", "end with code 0 when a node does not exist"), changeOffline,
@@ -189,7 +196,8 @@ extension ThicketProgram {
 
     static let treeWatch = Command(
         "tree watch", summary: "print what other devices change in the tree, until Ctrl-C",
-        details: "Lines begin with + (new), ~ (changed), > (moved) or - (removed). \(paths)", arguments: [pathOption],
+        details: "Lines begin with + (new), ~ (changed), > (moved) or - (removed), from now on.\n\(paths)",
+        arguments: [pathOption],
         options: [jsonOption] + accountOptions,
         examples: [Example("thicket tree watch --json | jq -r .path", "for a script")])
 
@@ -204,7 +212,8 @@ extension ThicketProgram {
             A file for each node with content, a folder for each node without, escapes for names that no file can have;
             what files cannot hold (pairs, burn times, metadata, thumbnails) is in files that end in %meta. In clear:
             every reader of the folder can read it. The folder is new, empty, or an earlier export, in which files that
-            are the same stay and others are replaced only with --force; nothing is removed from it. \(paths)
+            are the same stay and others are replaced only with --force; nothing is removed from it.
+            \(paths)
             """,
         arguments: [
             .one("DIR", "the folder", .folder), .optional("PATH", "a branch; the whole tree if it is left out"),
@@ -219,7 +228,8 @@ extension ThicketProgram {
         "tree import", summary: "read a folder into the tree that 'tree export' has written",
         details: """
             Each node goes where it was. One that exists and differs gets a new version; nothing is removed from the
-            tree. The same call can be repeated after an interruption. \(sent)
+            tree. The same call can be repeated after an interruption.
+            \(sent)
             """,
         arguments: [.one("DIR", "the folder", .folder)],
         options: [verbose, jsonOption, changeOffline] + accountOptions,

@@ -12,7 +12,8 @@ extension Failure {
             default: error.detail
             }
         self.init("\(what): \(text)", Failure.code(error))
-        isOfCopy = error.code == .store
+        // A full queue, like a failed store, concerns every further change.
+        isOfCopy = error.code == .store || error.code == .limit
         isInterruption = error.code == .cancelled
     }
 

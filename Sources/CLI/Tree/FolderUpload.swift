@@ -50,12 +50,13 @@ final class FolderUpload {
 
     // MARK: - Sources
 
-    /// Copies a file. A failure ends the command.
+    /// Copies a file, which is confirmed when this returns.
     func put(file: LocalFile, at path: TreePath) async throws(Failure) {
         startBar(bytes: try file.facts().size, files: 1)
         defer { endBar() }
         try await queue(file, at: path)
         try await drain(to: 0)
+        if let problem = problems.popLast() { throw Failure(problem.reason, code) }
     }
 
     /// Copies a folder with everything below it. What cannot be copied is named at the end.
@@ -206,14 +207,13 @@ final class FolderUpload {
     ///
     /// - Parameter isSingle: the call has one source, a file.
     func finish(isSingle: Bool) throws(Failure) {
-        if isSingle, problems.isEmpty {
+        if isSingle {
             if !isJSON, !isVerbose { try LineOutput.write(lastLine) }
         } else if !isJSON {
             let outcome = isOffline ? "kept here" : "sent"
             try LineOutput.write(
                 "\(Counts.files(sent + same)): \(sent) \(outcome), \(same) as they were\n")
         }
-        if isSingle, let problem = problems.first { throw Failure(problem.reason, code) }
         try Folders.report(problems, code)
     }
 

@@ -125,12 +125,17 @@ extension OpenTree {
             Failure(
                 "\(server) cannot be reached (\(error.detail)); \(sentence). Is the server running, and the address right?",
                 .offline)
-        case .deadline:
-            Failure(
-                "\(server) did not answer within \(account.wait.total.words); \(sentence). --timeout waits longer.",
-                .offline)
+        case .deadline: late(consequence)
         default: Failure(sentence, tree: error)
         }
+    }
+
+    /// A server that answers may be unable to store the change, for example because its disk is full.
+    private func late(_ consequence: Unconfirmed) -> Failure {
+        let did = if case .kept = consequence { "confirm" } else { "answer" }
+        return Failure(
+            "\(account.profile.server) did not \(did) within \(account.wait.total.words); \(text(of: consequence)). "
+                + "--timeout waits longer.", .offline)
     }
 
     private func text(of consequence: Unconfirmed) -> String {

@@ -40,7 +40,10 @@ enum PutCall {
                 } else if Files.isFolder(source) {
                     try await upload.put(folder: source, at: path)
                 } else {
-                    try await upload.put(file: LocalFile(path: source), at: path)
+                    do throws(Failure) { try await upload.put(file: LocalFile(path: source), at: path) } catch {
+                        guard places.count > 1 else { throw error }
+                        try upload.record(source, error)
+                    }
                 }
             }
             try upload.finish(isSingle: places.count == 1 && !Files.isFolder(places[0].source))

@@ -69,6 +69,7 @@ package final class TreeStore {
         CREATE INDEX node_name ON node (parent, fold);
         CREATE INDEX node_changed ON node (parent, changed);
         CREATE INDEX node_hidden ON node (state) WHERE state <> 0;
+        CREATE INDEX node_data ON node (data) WHERE data IS NOT NULL;
         CREATE TABLE operation (
             id INTEGER PRIMARY KEY AUTOINCREMENT, node BLOB NOT NULL, is_delete INTEGER NOT NULL,
             fields INTEGER NOT NULL, from_parent BLOB, from_name TEXT, to_parent BLOB, to_name TEXT, group_id INTEGER,

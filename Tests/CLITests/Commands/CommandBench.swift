@@ -20,8 +20,10 @@ final class CommandBench {
     func path(_ name: String) -> String { place.path + "/" + name }
 
     func stopServer() throws { try server.kill() }
-    /// Starts it again on the same port.
-    func startServer() throws { server = try Daemon(folder: place.path + "/data", port: server.port) }
+    /// Starts it again on the same port, perhaps with other settings.
+    func startServer(_ words: [String] = []) throws {
+        server = try Daemon(folder: place.path + "/data", words, port: server.port)
+    }
 
     /// Starts a server on another data folder, made for it, on the same port; returns the token of that folder.
     func startServer(on data: String, user: String) throws -> String {

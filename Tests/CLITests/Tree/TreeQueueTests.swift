@@ -148,4 +148,53 @@ struct TreeQueueTests {
         try homes.bench.good(["unlock"], variables: passphrase)
         #expect(try homes.bench.good(["tree", "cat", "--offline", "f"], variables: passphrase) == "content")
     }
+
+    @Test("a content above the quota is refused with code 4, nothing is changed or called sent, and the rest is sent")
+    func quota() throws {
+        let homes = try TreeHomes()
+        try homes.shell("mkdir in && head -c 600000 /dev/urandom > in/large && echo small > in/small")
+        try homes.bench.write("before", "before")
+        try homes.tree("put", homes.path("before"), "f")
+        let note = try homes.bench.run(["onions", "new"], input: "Title\ntext")
+        #expect(note.code == 0)
+        try homes.bench.stopServer()
+        try homes.bench.startServer(["--blob-user-max", "500KB"])
+        let refused = try homes.run("put", homes.path("in/large"), "f")
+        #expect(refused.code == 4 && refused.output.isEmpty && refused.errors.contains("413"), "\(refused)")
+        #expect(refused.errors.contains("Nothing was changed."), "\(refused)")
+        #expect(try homes.tree("cat", "f") == "before" && homes.tree("queue") == "")
+        let folder = try homes.run("put", "-r", homes.path("in"), "in")
+        #expect(folder.code == 4 && folder.output == "1 file: 1 sent, 0 as they were\n", "\(folder)")
+        #expect(try homes.tree("find", "--type", "file", home: "other") == "home/f\nhome/in/small\n")
+        let attached = try homes.bench.run(["onions", "attach", "1", homes.path("in/large")])
+        #expect(attached.code == 4 && attached.output.isEmpty, "\(attached)")
+        #expect(try homes.bench.good(["onions", "attach", "1"]) == "")
+    }
+
+    @Test("a server that stops answering ends commands in time with code 5, and a change that was made is kept")
+    func silent() throws {
+        let homes = try TreeHomes()
+        try homes.bench.write("f", "content")
+        try homes.tree("ls")
+        homes.bench.server.process.signal(SIGSTOP)
+        for words in [["ls"], ["put", homes.path("f"), "f"], ["get", "f", homes.path("copy")], ["mkdir", "a"]] {
+            let outcome = try homes.bench.run(["tree"] + words + ["--timeout", "2s"])
+            #expect(outcome.code == 5 && outcome.errors.contains("did not answer within 2 s"), "\(words) \(outcome)")
+            #expect(outcome.output.isEmpty, "nothing is called done")
+        }
+        homes.bench.server.process.signal(SIGCONT)
+        #expect(try homes.tree("ls") == "" && homes.tree("queue") == "")
+    }
+
+    @Test("nothing readable of names and contents is in the profile's folder, also of what waits")
+    func sealedHere() throws {
+        let homes = try TreeHomes()
+        try homes.shell("yes canary-content | head -c 100000 > large && echo canary-content > small")
+        try homes.tree("put", homes.path("large"), "canary-name")
+        try homes.tree("put", "--offline", homes.path("large"), "canary-waits")
+        try homes.tree("put", "--offline", homes.path("small"), "canary-small")
+        let found = try ChildProcess.run(
+            ["/bin/grep", "-raq", "canary", homes.path("home")], input: "", variables: [:])
+        #expect(found.code == 1, "\(found)")
+    }
 }

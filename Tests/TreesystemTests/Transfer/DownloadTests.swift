@@ -326,4 +326,17 @@ struct DownloadTests {
         _ = try await test.download(.all, DownloadOptions(disk: .persistent)).value()
         #expect(await test.store.usage.persistent == UInt64(test.sealed.count))
     }
+
+    @Test("an interrupted download can be given up: its file is gone at once, and that of another one stays")
+    func givenUp() async throws {
+        let test = try DownloadCase(13)
+        let whole = try #require(try await test.download(.thumbnail).value())
+        test.disk.files.set { $0.fullAt = $0.steps + 3 }
+        #expect(try await test.fault() == .diskFull)
+        // The disk is still full.
+        try await test.store.removePartial(test.reference.id)
+        let names = try SystemFiles().names(in: test.disk.folder.path).filter { !$0.hasPrefix("index") }
+        #expect(names.count == 1)
+        #expect(try whole.file.read(.thumbnail) == test.content.thumbnail)
+    }
 }
