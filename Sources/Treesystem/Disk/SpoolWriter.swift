@@ -121,8 +121,10 @@ actor SpoolWriter {
         let (path, draft) = ("\(folder)/\(name)", "\(folder)/\(name)\(Self.draftEnding)")
         let file = try files.create(draft)
         do throws(ContentError) {
-            let digests = try seal(open, plan, into: file)
-            try check(open, digests, plan, start)
+            // A file that was changed long ago cannot change without another time.
+            let isHashed = open.enumerated().map { place, source in place == 1 || source.isRecent(start) }
+            let digests = try seal(open, plan, into: file, isHashed)
+            try check(open, digests, plan)
             try file.sync()
             try files.rename(draft, to: path)
         } catch {
@@ -134,10 +136,11 @@ actor SpoolWriter {
 
     /// Seals the stream once.
     ///
-    /// - Returns: SHA-256 of each section as it was sealed.
+    /// - Parameter isHashed: for each section, whether its hash is needed: it costs as much as everything else.
+    /// - Returns: SHA-256 of each section as it was sealed; nil for one that is not hashed.
     private func seal(
-        _ open: [OpenSource], _ plan: ContentSpool, into file: any ContentFile
-    ) throws(ContentError) -> [[UInt8]] {
+        _ open: [OpenSource], _ plan: ContentSpool, into file: any ContentFile, _ isHashed: [Bool]
+    ) throws(ContentError) -> [[UInt8]?] {
         do {
             var sealer = try ContentSealer(plan.key, length: plan.map.layout.length)
             var offset: UInt64 = 0
@@ -146,16 +149,16 @@ actor SpoolWriter {
                 offset += UInt64(bytes.count)
             }
             try plan.header.octets.withUnsafeBytes { try sealer.seal($0, output) }
-            var digests = [[UInt8]]()
-            for source in open {
-                var hash = SHA256()
+            var digests = [[UInt8]?]()
+            for (source, isHashed) in zip(open, isHashed) {
+                var hash = isHashed ? SHA256() : nil
                 try source.read { bytes throws(ContentError) in
-                    hash.update(bytes)
+                    hash?.update(bytes)
                     do { try sealer.seal(bytes, output) } catch let error as ContentError {
                         throw error
                     } catch { throw .sourceChanged }
                 }
-                digests.append(hash.digest())
+                digests.append(hash?.digest())
             }
             let zeros = [UInt8](repeating: 0, count: ContentLayout.chunkBytes)
             var padding = plan.header.padding
@@ -173,14 +176,14 @@ actor SpoolWriter {
 
     /// Compares the sources with what was sealed.
     private func check(
-        _ open: [OpenSource], _ digests: [[UInt8]], _ plan: ContentSpool, _ start: Int64
+        _ open: [OpenSource], _ digests: [[UInt8]?], _ plan: ContentSpool
     ) throws(ContentError) {
         // The thumbnail was read for the header's digest before.
         if plan.header.sizes.thumbnail > 0 {
-            guard digests[1].starts(with: plan.header.thumbnailDigest) else { throw .sourceChanged }
+            guard digests[1]?.starts(with: plan.header.thumbnailDigest) == true else { throw .sourceChanged }
         }
-        for (source, digest) in zip(open, digests) where source.isRecent(start) {
-            guard try source.digest() == digest else { throw .sourceChanged }
+        for (source, digest) in zip(open, digests) {
+            if let digest { guard try source.digest() == digest else { throw .sourceChanged } }
         }
         for source in open where try !source.isUnchanged() { throw .sourceChanged }
     }

@@ -136,7 +136,10 @@ final class WorldDevice {
         guard let operation = machine.queue[id] else { return false }
         switch operation.state {
         case .held, .failed: return true
-        case .waiting, .sending: return operation.dependencies.contains { isBlocked($0) } || hasBlockedGroup(operation)
+        case .waiting, .sending:
+            // Its content is asked for when the removal of the branch that it is in is over.
+            if operation.content == .ask, (try? store.row(operation.node))??.state.isConcealed == true { return true }
+            return operation.dependencies.contains { isBlocked($0) } || hasBlockedGroup(operation)
         }
     }
 
