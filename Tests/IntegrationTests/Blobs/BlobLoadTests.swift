@@ -6,9 +6,10 @@ import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
 import ThicketTestSupport
+import ThicketTreeShape
 
-/// Uploads and downloads beside another tenant. Times are printed, not asserted.
-@Suite("Load by blobs", .blocking)
+/// Uploads, downloads and large batches beside another tenant. Times are printed, not asserted.
+@Suite("Load by blobs and batches", .blocking)
 struct BlobLoadTests {
     private static let clock = ContinuousClock()
 
@@ -36,6 +37,36 @@ struct BlobLoadTests {
     private static func text(_ times: [Double]) -> String {
         func at(_ share: Double) -> Double { (times[Int(Double(times.count - 1) * share)] * 100).rounded() / 100 }
         return "p50 \(at(0.5)) ms, p99 \(at(0.99)) ms, longest \(at(1)) ms of \(times.count)"
+    }
+
+    @Test("batches of 1,000 changes leave another tenant's heartbeats answered, and their changes are sent")
+    func batches() throws {
+        let fixture = try BlobFixture()
+        let bob = try fixture.socket("bob-token")
+        let watcher = try fixture.socket()
+        let idle = try Self.pings(bob, from: 0) { true }
+        let bodies = try (0..<3).map { batch in
+            let operations = try (0..<1_000).map { number in
+                let node = batch * 1_000 + number + 1
+                let record = try BlobText.record(node, blob: nil, length: 0)
+                return try TreeOperation.put(NodeID(UInt128(node)), source: 0, NodeRecord(record, from: .device))
+            }
+            return JSONValue.object(TreeBatch(id: BatchID(UInt128(batch + 1)), operations).object).serialized()
+        }
+        let (results, server) = (Results(), fixture.server)
+        Task.detached {
+            results.end(
+                with: try inParallel(1) { _ in
+                    let http = try server.http()
+                    return try bodies.allSatisfy { body in
+                        try http.ask("POST", "tree/ann%40example.com/batch", bytes: body).status == 200
+                    }
+                })
+        }
+        let loaded = try Self.pings(bob, from: 100_000) { results.all != nil }
+        print("heartbeats of another tenant: idle \(Self.text(idle)); beside 3 batches of 1,000 \(Self.text(loaded))")
+        #expect(results.all == [true])
+        #expect(try watcher.receive().hasPrefix("0:c:["))
     }
 
     @Test("8 uploads, 8 downloads and an upload that does not go on leave another tenant's heartbeats answered")

@@ -260,17 +260,19 @@ final class TreeDevice: Peer {
     var isSynced: Bool {
         switch machine.status {
         case .upToDate: break
-        case .syncing: if !machine.queue.ids.allSatisfy(waitsForApp) { return false }
+        case .syncing: if !machine.queue.ids.allSatisfy({ waitsForApp($0) }) { return false }
         case .connecting, .indexing, .offline: return false
         }
         return inbox.isEmpty && (link?.isQuiet ?? false)
     }
 
-    private func waitsForApp(_ id: OperationID) -> Bool {
+    /// - Parameter followers: operations that wait for this one: those that wait for each other wait for ever.
+    private func waitsForApp(_ id: OperationID, _ followers: Set<OperationID> = []) -> Bool {
+        guard !followers.contains(id) else { return false }
         guard let operation = machine.queue[id] else { return true }
         switch operation.state {
         case .held, .failed: return true
-        case .waiting: return operation.dependencies.contains(where: waitsForApp)
+        case .waiting: return operation.dependencies.contains { waitsForApp($0, followers.union([id])) }
         case .sending: return false
         }
     }
