@@ -22,7 +22,9 @@ public struct TreeKeys: Sendable {
 
     /// What wraps and tags the nodes directly below a trunk.
     ///
-    /// - Parameter epoch: the epoch of the trunk's key, from 0.
+    /// - Parameters:
+    ///   - trunk: the trunk.
+    ///   - epoch: the epoch of the trunk's key, from 0.
     public func parent(_ trunk: Trunk, epoch: UInt32 = 0) -> ParentKeys {
         guard let key = try? NodeKey(derived("thicket/trunk/1", trunk, epoch.octets)) else {
             preconditionFailure("32 derived bytes are a node key")

@@ -28,7 +28,9 @@ public struct BranchRemoval: Sendable, Hashable {
 
     /// Whether a node of the branch is removed, if everything below it is.
     ///
-    /// - Parameter current: the node's version.
+    /// - Parameters:
+    ///   - other: the node.
+    ///   - current: its version.
     public func removes(_ other: NodeID, at current: Version) -> Bool {
         guard let version = other == node ? source : known[other] else { return includesUnknown }
         return version == current || includesOutdated

@@ -56,9 +56,8 @@ public struct ChildrenQuery: Sendable, Hashable {
 
     /// Reads the parameters of `GET …/children?parent=…`.
     ///
-    /// - Parameters:
-    ///   - name: the name of each parameter: `parent`, `limit`, `order`, `before`, `fields`, `stats`.
-    ///   - parameter: the value of a parameter; nil when it is absent.
+    /// - Parameter parameter: returns the value of `parent`, `limit`, `order`, `before`, `fields` or `stats`; nil when
+    ///   the parameter is absent.
     /// - Throws: `TreeCallFault` for every deviation.
     public init(_ parameter: (_ name: StaticString) -> String?) throws(TreeCallFault) {
         guard let text = parameter("parent") else { throw .missing("parent") }

@@ -13,7 +13,9 @@ public protocol TreeView {
     func child(of parent: NodeParent, tagged tag: NodeTag) throws(Failure) -> NodeID?
     /// Levels of nodes below a node: 0 when it has no children.
     ///
-    /// - Parameter bound: the caller compares the result with it only. Any number on the same side of the bound may be
-    ///   returned.
+    /// - Parameters:
+    ///   - node: the node.
+    ///   - bound: the caller compares the result with it only. Any number on the same side of the bound may be
+    ///     returned.
     func height(of node: NodeID, upTo bound: Int) throws(Failure) -> Int
 }

@@ -35,13 +35,15 @@ struct NodeDownload: Sendable {
     enum Source: Sendable {
         case bytes([UInt8])
         /// In a sealed file, which exists while the value does.
-        case file(RetainedFile)
+        ///
+        /// - Parameter isPassing: the file was downloaded for this call.
+        case file(RetainedFile, isPassing: Bool = false)
 
         /// Hands the data to `body` in pieces of at most a chunk.
         func read(_ body: ([UInt8]) throws(Failure) -> Void) async throws(Failure) {
             switch self {
             case .bytes(let bytes): if !bytes.isEmpty { try body(bytes) }
-            case .file(let kept):
+            case .file(let kept, _):
                 guard kept.file.map.sizes.data > 0 else { return }
                 var stream = kept.file.stream(.data).makeAsyncIterator()
                 while true {
@@ -77,7 +79,6 @@ struct NodeDownload: Sendable {
         guard let reference else {
             throw Failure("\(TreeText.named(path)) has no content: it is a container", .notFound)
         }
-        guard isOffline else { return try await download(reference, node, what, progress) }
         let disk = try await growing(what) { () throws(TreeError) in try await tree.disk }
         let found: DiskFinding
         do throws(ContentError) { found = try await disk.find(reference, .data) } catch {
@@ -86,7 +87,8 @@ struct NodeDownload: Sendable {
         switch found {
         case .file(let kept): return .file(kept)
         case .absent: return .bytes([])
-        case .none: throw missing(path)
+        case .none where isOffline: throw missing(path)
+        case .none: return try await download(reference, node, what, progress)
         }
     }
 
@@ -117,16 +119,16 @@ struct NodeDownload: Sendable {
             throw Failure(what, tree: TreeError(error))
         }
         guard let value else { return .bytes([]) }
-        return .file(value)
+        return .file(value, isPassing: true)
     }
 
     /// The content was copied: its sealed file may be evicted.
     func release(_ source: Source, of node: Node) async {
-        guard case .file(let kept) = source, let content = node.content, content.blob != nil,
+        guard case .file(let kept, let isPassing) = source, let content = node.content,
             let disk = try? await open.tree.disk
         else { return }
-        // Without success it expires.
-        try? await disk.setPersistent(false, content.id)
+        // Without success it expires. A content that was here before stays as the user wanted it.
+        if isPassing { try? await disk.setPersistent(false, content.id) }
         try? await disk.release(kept.token)
     }
 

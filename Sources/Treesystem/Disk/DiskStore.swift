@@ -41,7 +41,10 @@ public actor DiskStore {
 
     /// Opens a folder, which is created if it is missing, and removes what a crash left.
     ///
-    /// - Parameter key: the index is sealed under it.
+    /// - Parameters:
+    ///   - folder: its path.
+    ///   - key: the index is sealed under it.
+    ///   - limits: what the cache may take.
     /// - Throws: `index` for a damaged index, one under another key, or a folder that another program has open; `disk`,
     ///   `diskFull`.
     public init(folder: String, key: StoreKey, limits: DiskLimits = DiskLimits()) throws(ContentError) {

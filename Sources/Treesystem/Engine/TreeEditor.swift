@@ -25,7 +25,11 @@ public struct TreeEditor {
 
     /// Creates a node, as `Treesystem.createNode`.
     ///
-    /// - Parameter content: must fit into a record, be a promise, or be a file without other sections.
+    /// - Parameters:
+    ///   - path: its parent exists, its name is free.
+    ///   - content: must fit into a record, be a promise, or be a file without other sections.
+    ///   - tags: pairs of the app.
+    ///   - burnTime: as `setBurnTime`.
     /// - Throws: as `Treesystem.createNode`; `content` for other contents.
     @discardableResult
     public mutating func createNode(
@@ -40,7 +44,9 @@ public struct TreeEditor {
 
     /// Replaces the content of a node, as `Treesystem.setContent`.
     ///
-    /// - Parameter content: as for `createNode`.
+    /// - Parameters:
+    ///   - id: the node.
+    ///   - content: as for `createNode`.
     public mutating func setContent(of id: NodeID, _ content: NodeSections) throws(TreeError) {
         let (local, promise) = try local(content)
         _ = try machine.setContent(of: id, local, queueing: queueing)

@@ -59,9 +59,11 @@ extension Treesystem {
     /// Replaces the content of a node.
     ///
     /// - Parameters:
+    ///   - id: the node.
     ///   - content: as for `createNode`.
     ///   - modified: milliseconds since 1970; nil: now.
     ///   - tags: replace the pairs of the app in the same transaction; nil: the pairs stay.
+    ///   - options: how the change is queued.
     /// - Throws: `notFound`, `content`, `limit`, `store`, `closed`.
     @discardableResult
     public func setContent(
@@ -172,8 +174,10 @@ extension Treesystem {
     /// Removes a node and everything below it, here at once and then at the server.
     ///
     /// - Parameters:
+    ///   - id: the node.
     ///   - outdated: whether nodes that changed at the server since this device saw them are removed too.
     ///   - unknown: whether nodes that this device has not seen are removed too.
+    ///   - options: how the change is queued.
     /// - Returns: the operation; nil when the server had nothing of it.
     /// - Throws: `notFound`, `limit`, `store`, `closed`.
     @discardableResult

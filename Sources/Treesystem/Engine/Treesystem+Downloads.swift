@@ -101,10 +101,10 @@ extension Treesystem {
         _ operation: PendingOperation, _ section: ContentSection
     ) async throws(TreeError) -> [UInt8]? {
         if operation.content == .none { return nil }
-        guard let record = spools[operation.id], let disk = core?.contents.disk,
-            let kept = await disk.spooled(record.plan.id, key: record.plan.key, map: record.plan.map)
-        else { throw TreeError(.content, "the app has not provided the content yet") }
-        if record.plan.map.sizes[section] == 0 { return nil }
+        guard let kept = try await waitingFile(of: operation.node) else {
+            throw TreeError(.content, "the app has not provided the content yet")
+        }
+        if kept.file.map.sizes[section] == 0 { return nil }
         do throws(ContentError) { return try kept.file.read(section) } catch { throw TreeError(error) }
     }
 

@@ -5,10 +5,7 @@ public import ThicketTreeShape
 extension Treesystem {
     /// Whether the tree is connected and has everything that the server had when the connection was made; changes of
     /// this device may still wait. `events` reports the moment as `caughtUp`.
-    public var isCaughtUp: Bool {
-        guard let machine = core?.machine else { return false }
-        return machine.channel.phase == .live
-    }
+    public var isCaughtUp: Bool { core?.machine.channel.phase == .live }
 
     /// `events` and `isCaughtUp` of one moment: if the tree is not caught up, the events have `caughtUp`.
     public func observe() -> (events: AsyncStream<TreeEvent>, isCaughtUp: Bool) { (events, isCaughtUp) }

@@ -37,6 +37,7 @@ extension Treesystem {
     /// The children of a node or a trunk.
     ///
     /// - Parameters:
+    ///   - parent: the node or the trunk.
     ///   - order: their order.
     ///   - limit: at most so many, 1...`childrenMax`; `walk` reads more.
     /// - Throws: `store`, `closed`.

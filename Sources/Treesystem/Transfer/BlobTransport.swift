@@ -59,7 +59,9 @@ public protocol BlobTransport: Sendable {
     func status(of upload: String) async throws(BlobFailure) -> BlobUploadStatus
     /// Makes a blob of the parts.
     ///
-    /// - Parameter sha256: SHA-256 of the parts' hashes in order.
+    /// - Parameters:
+    ///   - upload: what `begin` returned.
+    ///   - sha256: SHA-256 of the parts' hashes in order.
     func complete(_ upload: String, sha256: [UInt8]) async throws(BlobFailure) -> BlobID
     /// Gives an upload up.
     func abort(_ upload: String) async throws(BlobFailure)

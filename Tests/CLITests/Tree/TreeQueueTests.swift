@@ -109,10 +109,12 @@ struct TreeQueueTests {
     @Test("contents that were pulled are read without a server, and others are reported as not here")
     func pulledContents() throws {
         let homes = try TreeHomes()
-        try homes.shell("head -c 20000 /dev/urandom > large && cp large large2")
+        // Larger than the cache: what is not to stay is evicted at once.
+        try homes.shell("head -c 27000000 /dev/urandom > large && head -c 20000 large > large2")
         try homes.tree("put", homes.path("large"), "large")
         try homes.tree("put", homes.path("large2"), "large2")
         #expect(try homes.tree("pull", "--content", "large", home: "other").hasPrefix("the contents of 1 file are"))
+        try homes.tree("get", "large", homes.path("first"), home: "other")
         try homes.bench.stopServer()
         try homes.tree("get", "--offline", "large", homes.path("copy"), home: "other")
         try homes.shell("cmp large copy")
