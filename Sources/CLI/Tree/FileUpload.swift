@@ -13,7 +13,8 @@ struct FileUpload: Sendable {
         /// The node has this content already, confirmed.
         case same(Node)
         /// The content is in the queue, also from an earlier call that was interrupted.
-        case queued(Node, [OperationID])
+        /// - Parameter earlier: operations of the node that waited before.
+        case queued(Node, [OperationID], earlier: Set<OperationID> = [])
     }
 
     /// A file that changes while it is read is read again so often.
@@ -67,7 +68,7 @@ struct FileUpload: Sendable {
         }
         if let extras { try await setExtras(node.id, tag, extras) }
         let operations = try await tree.operations(of: node.id).map(\.id)
-        return operations.isEmpty ? .same(node) : .queued(node, operations)
+        return operations.isEmpty ? .same(node) : .queued(node, operations, earlier: Set(waiting.map(\.id)))
     }
 
     private func sections(_ source: LocalFile, _ extras: NodeExtras?) -> NodeSections {

@@ -19,6 +19,7 @@ final class FolderUpload {
         let path: TreePath
         let node: NodeID
         let operations: [OperationID]
+        var earlier = Set<OperationID>()
         let size: UInt64
         let number: UInt64
         /// A container has no content, and no line of its own.
@@ -144,11 +145,12 @@ final class FolderUpload {
             same += 1
             bar?.finish(number, bytes: node.content?.sizes.data ?? 0)
             try report(path, "same", version: node.version)
-        case .queued(let node, let operations):
+        case .queued(let node, let operations, let earlier):
             let size = FileTag(node)?.size ?? 0
             waiting.append(
                 Waiting(
-                    source: file.path, path: path, node: node.id, operations: operations, size: size, number: number))
+                    source: file.path, path: path, node: node.id, operations: operations, earlier: earlier, size: size,
+                    number: number))
             waitingBytes += size
         }
     }
@@ -163,7 +165,8 @@ final class FolderUpload {
                 continue
             }
             do throws(Failure) {
-                try await open.confirm(first.operations, "put \(TreeText.named(first.path))")
+                try await open.confirm(
+                    first.operations, "put \(TreeText.named(first.path))", earlier: first.earlier)
                 if first.isContainer { continue }
                 let tree = open.tree
                 // Another device may have made a node of this name meanwhile: then this one has another name.

@@ -53,8 +53,9 @@ struct LocalFile: Sendable {
         try read { bytes in
             hash.update(bytes)
             size += UInt64(bytes.count)
-            return true
+            return !Task.isCancelled
         }
+        if Task.isCancelled { throw .interrupted }
         guard size == before.size, try facts() == before else { throw Failure("\(path) changes while it is read") }
         return FileTag(digest: hash.digest(), size: size, modified: before.modified)
     }

@@ -31,13 +31,23 @@ extension OpenTree {
         }
     }
 
+    /// The operations that wait now.
+    func queued() async throws(Failure) -> Set<OperationID> {
+        let tree = tree
+        return try await growing("cannot read the queue") { () throws(TreeError) in Set(try await tree.queue.map(\.id))
+        }
+    }
+
     /// Waits until the server has confirmed operations. One that it refuses for good is given up: the node is again as
     /// the server has it.
     ///
     /// - Parameters:
     ///   - what: "put home/plan", for the message.
-    ///   - givesUp: false: a refused operation stays in the queue.
-    func confirm(_ operations: [OperationID], _ what: String, givesUp: Bool = true) async throws(Failure) {
+    ///   - earlier: operations of earlier commands, which may have the only copy of a content: a refused one stays in
+    ///     the queue.
+    func confirm(
+        _ operations: [OperationID], _ what: String, earlier: Set<OperationID> = []
+    ) async throws(Failure) {
         let tree = tree
         for id in operations {
             let refused: TreeError? = try await waiting(.kept(what)) { () throws(TreeError) in
@@ -50,7 +60,7 @@ extension OpenTree {
                 }
             }
             guard let refused else { continue }
-            guard givesUp else { throw Failure("cannot \(what)", tree: refused) }
+            guard !earlier.contains(id) else { throw Failure("cannot \(what)", tree: refused) }
             try await giveUp(id, what, refused)
         }
     }

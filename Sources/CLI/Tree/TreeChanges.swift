@@ -19,9 +19,10 @@ enum TreeChanges {
 
     /// Waits for the server unless the change is kept here, and prints what is so then.
     private static func finish(
-        _ operations: [OperationID], _ what: String, _ line: String, _ open: OpenTree, _ isOffline: Bool
+        _ operations: [OperationID], _ what: String, _ line: String, _ open: OpenTree, _ isOffline: Bool,
+        earlier: Set<OperationID> = []
     ) async throws(Failure) {
-        if !isOffline { try await open.confirm(operations, what) }
+        if !isOffline { try await open.confirm(operations, what, earlier: earlier) }
         try LineOutput.write(
             line + (isOffline ? " here; the change is sent with the next 'thicket tree' command" : "") + "\n")
     }
@@ -40,6 +41,7 @@ enum TreeChanges {
         let (all, makesParents) = (paths, call.flag("parents"))
         try await changing(call, "nothing was made") { open, isOffline throws(Failure) in
             let tree = open.tree
+            let earlier = try await open.queued()
             for path in all {
                 let operations = try await growing("cannot make \(TreeText.named(path))") { () throws(TreeError) in
                     if makesParents {
@@ -50,7 +52,8 @@ enum TreeChanges {
                     return try await waiting(on: path, in: tree)
                 }
                 try await finish(
-                    operations, "make \(TreeText.named(path))", "\(TreeText.shown(path)) is made", open, isOffline)
+                    operations, "make \(TreeText.named(path))", "\(TreeText.shown(path)) is made", open, isOffline,
+                    earlier: earlier)
             }
         }
     }
@@ -77,6 +80,7 @@ enum TreeChanges {
         }
         try await changing(call, "nothing was moved") { open, isOffline throws(Failure) in
             let tree = open.tree
+            let earlier = try await open.queued()
             let node = try await TreeListing.node(at: from.path, in: open)
             let what = "move \(TreeText.named(from.path))"
             let (path, operations) = try await growing("cannot \(what)") { () throws(TreeError) in
@@ -87,7 +91,8 @@ enum TreeChanges {
                 return (target, try await tree.operations(of: node.id).map(\.id))
             }
             let line = "\(TreeText.shown(from.path)) is \(TreeText.shown(path))"
-            try await finish(operations, what, operations.isEmpty ? line + " already" : line, open, isOffline)
+            let shown = operations.isEmpty ? line + " already" : line
+            try await finish(operations, what, shown, open, isOffline, earlier: earlier)
         }
     }
 

@@ -12,17 +12,7 @@ enum TreeSync {
         let argument = try TreeArgument(call.argument("PATH"), standard: TreePath(.home))
         try await OpenTree.run(call, isOnline: true) { open throws(Failure) in
             try await open.ready()
-            let tree = open.tree
-            let waiting = try await growing("cannot read the queue") { () throws(TreeError) in
-                try await tree.queue.filter { !$0.needsApp }.map(\.id)
-            }
-            var refused: Failure?
-            for id in waiting {
-                do throws(Failure) { try await open.confirm([id], "send the change \(id)") } catch {
-                    guard error.code == .refused else { throw error }
-                    refused = error
-                }
-            }
+            let refused = try await send(open)
             if call.flag("content") { try await contents(argument, call, open) }
             var (nodes, bytes) = (0, UInt64(0))
             try await TreeListing.each(below: argument.path, in: open) { text throws(Failure) in
@@ -33,6 +23,39 @@ enum TreeSync {
                 "\(TreeText.shown(argument.path)): \(Counts.nodes(nodes)), \(TreeText.size(bytes)); up to date\n")
             if let refused { throw refused }
         }
+    }
+
+    /// Waits until the server has confirmed the changes that wait.
+    ///
+    /// - Returns: the failure of the command when it refused one.
+    private static func send(_ open: OpenTree) async throws(Failure) -> Failure? {
+        let tree = open.tree
+        let (waiting, bytes) = try await growing("cannot read the queue") { () throws(TreeError) in
+            let waiting = try await tree.queue.filter { !$0.needsApp }
+            var bytes: UInt64 = 0
+            for operation in waiting where operation.writesContent {
+                bytes += try await tree.node(operation.node).flatMap(FileTag.init)?.size ?? 0
+            }
+            return (waiting, bytes)
+        }
+        let bar = TransferBar("sending", bytes: bytes, files: 1)
+        let isShown = bytes > 0 && Terminal.isTerminal(Terminal.standardError)
+        let follower = isShown ? bar.following(uploadsOf: tree) : nil
+        defer {
+            follower?.cancel()
+            bar.clear()
+        }
+        var refused: Failure?
+        for operation in waiting {
+            let place = await QueueText.place(of: operation, in: tree)
+            let what = "\(QueueText.kind(operation.kind)) \(place)"
+            // A refused change may be the only copy of its content: it stays, and is named at the end.
+            do throws(Failure) { try await open.confirm([operation.id], what, earlier: [operation.id]) } catch {
+                guard error.code == .refused else { throw error }
+                refused = Failure("", .refused)
+            }
+        }
+        return refused
     }
 
     /// Downloads contents, which then stay on this machine.
@@ -116,7 +139,8 @@ enum TreeSync {
                             try await tree.retry(operation.id)
                         }
                     }
-                    try await open.confirm([operation.id], "\(QueueText.kind(operation.kind)) \(place)", givesUp: false)
+                    let what = "\(QueueText.kind(operation.kind)) \(place)"
+                    try await open.confirm([operation.id], what, earlier: [operation.id])
                     try LineOutput.write("\(place) is confirmed\n")
                 } catch {
                     guard error.code == .refused || error.code == .failure, !error.isInterruption else { throw error }

@@ -173,6 +173,28 @@ struct TreeQueueTests {
         #expect(try homes.bench.good(["onions", "attach", "1"]) == "")
     }
 
+    @Test("a change that was made offline and is refused later stays with its content, and retry sends it")
+    func refusedLater() throws {
+        let homes = try TreeHomes()
+        try homes.shell("head -c 600000 /dev/urandom > large && cp large gone")
+        try homes.tree("put", "--offline", homes.path("gone"), "f")
+        unlink(homes.path("gone"))
+        try homes.bench.stopServer()
+        try homes.bench.startServer(["--blob-user-max", "500KB"])
+        let pulled = try homes.run("pull")
+        #expect(pulled.code == 4 && pulled.errors.contains("home/f: the server refused it"), "\(pulled)")
+        #expect(try homes.run("ls").code == 4, "each command names it")
+        // No other command gives up what may be the only copy.
+        #expect(try homes.run("mv", "f", "f").code == 4 && homes.run("put", homes.path("large"), "f").code == 4)
+        #expect(try homes.run("get", "f", homes.path("copy")).code == 4)
+        try homes.shell("cmp large copy")
+        try homes.bench.stopServer()
+        try homes.bench.startServer()
+        #expect(try homes.tree("queue", "retry") == "home/f is confirmed\n")
+        try homes.tree("get", "f", homes.path("copy2"), home: "other")
+        try homes.shell("cmp large copy2")
+    }
+
     @Test("a server that stops answering ends commands in time with code 5, and a change that was made is kept")
     func silent() throws {
         let homes = try TreeHomes()
