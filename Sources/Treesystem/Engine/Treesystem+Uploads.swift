@@ -72,7 +72,7 @@ extension Treesystem {
         guard isCurrent(id, number), let disk = core?.contents.disk else { return }
         do throws(ContentError) {
             let content = try await disk.spool(sections, node: node)
-            guard isCurrent(id, number) else { return await Self.discard(content, disk) }
+            guard isCurrent(id, number) else { return await disk.discardSpooled(content) }
             jobs[id] = nil
             promises[id] = nil
             switch content {
@@ -81,12 +81,6 @@ extension Treesystem {
             case .blob(let blob): await provide(id, blob, disk)
             }
         } catch { failed(id, number) }
-    }
-
-    private static func discard(_ content: SpooledContent, _ disk: DiskStore) async {
-        guard case .blob(let blob) = content else { return }
-        // A file that stays is found at the next start (`compareSpools`).
-        try? await disk.remove(blob.plan.id)
     }
 
     private func provide(_ id: OperationID, _ content: TreeMachine.Provided) {
@@ -100,7 +94,7 @@ extension Treesystem {
         guard core != nil, self.record(of: id)?.plan.id != blob.plan.id else { return }
         // The operation was dropped or got another content meanwhile.
         spools[id] = nil
-        await Self.discard(.blob(blob), disk)
+        await disk.discardSpooled(.blob(blob))
     }
 
     // MARK: - Uploading
@@ -198,7 +192,7 @@ extension Treesystem {
         guard let record = spools.removeValue(forKey: id), let contents = core?.contents else { return }
         let isConfirmed = (try? core?.machine.store.hasContent(record.plan.id)) == true
         Task {
-            if isConfirmed { return await Self.keepUploaded(record.plan.id, contents.disk) }
+            if isConfirmed { return await contents.disk.keepUploaded(record.plan.id) }
             let kept = await contents.disk.spooled(record.plan.id, key: record.plan.key, map: record.plan.map)
             if let kept, record.blob == nil, !record.upload.isEmpty {
                 await contents.uploader.abort(record.upload, of: kept.file)
@@ -206,11 +200,6 @@ extension Treesystem {
             // A file that stays is found at the next start.
             try? await contents.disk.remove(record.plan.id)
         }
-    }
-
-    private static func keepUploaded(_ id: DataID, _ disk: DiskStore) async {
-        // Without success, the next start repeats it.
-        try? await disk.uploaded(id)
     }
 
     // MARK: - At the start
@@ -230,10 +219,23 @@ extension Treesystem {
         for id in waiting where !named.contains(id) {
             guard let store = core?.machine.store else { return }
             if (try? store.hasContent(id)) == true {
-                await Self.keepUploaded(id, disk)
+                await disk.keepUploaded(id)
             } else {
                 try? await disk.remove(id)
             }
         }
+    }
+}
+
+extension DiskStore {
+    fileprivate func discardSpooled(_ content: SpooledContent) {
+        guard case .blob(let blob) = content else { return }
+        // A file that stays is found at the next start (`Treesystem.compareSpools`).
+        try? remove(blob.plan.id)
+    }
+
+    fileprivate func keepUploaded(_ id: DataID) {
+        // Without success, the next start repeats it.
+        try? uploaded(id)
     }
 }
