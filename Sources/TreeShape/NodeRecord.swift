@@ -56,7 +56,8 @@ public struct NodeRecord: Sendable, Hashable {
     ///
     /// - Throws: `RecordFault` for every deviation. Nothing is opened, and no signature is verified.
     public init(_ object: JSONObject, from origin: Origin) throws(RecordFault) {
-        guard object.serializedSize <= TreeLimits.recordBytesMax + TreeLimits.stampBytesMax else { throw .tooLarge }
+        let size = object.serializedSize
+        guard size <= TreeLimits.recordBytesMax + TreeLimits.stampBytesMax else { throw .tooLarge }
         try Self.checkMembers(object, origin)
         guard try RecordValue.number(object, .format, 0...Int64.max) == Self.format else { throw .otherFormat }
         guard let parent = NodeParent(text: try RecordValue.text(object, .parent)) else { throw .badParent }
@@ -72,7 +73,7 @@ public struct NodeRecord: Sendable, Hashable {
         signature = try RecordSignature.read(object)
         stamps = try RecordStamps(object)
         if origin == .device, case .withheld? = data { throw .badData }
-        try checkLengths()
+        try checkLengths(size)
     }
 
     /// Reads the JSON text of a record. Its size is checked before it is parsed.
@@ -94,13 +95,19 @@ public struct NodeRecord: Sendable, Hashable {
         }
     }
 
-    private func checkLengths() throws(RecordFault) {
+    /// Bytes by which the written form may be longer than another one: numbers with exponents.
+    private static let numberBytesMax = 256
+
+    /// - Parameter size: bytes of the object that was read.
+    private func checkLengths(_ size: Int) throws(RecordFault) {
         guard commitment.count == NodeKey.bytesCount else { throw .badBytes(.commitment) }
         guard metadata.first.flatMap(AEADSuite.init(rawValue:)) != nil else { throw .unknownSuite }
         let clear = metadata.count - SealedMessage.extraBytes
         guard (TreeLimits.metadataStep...TreeLimits.metadataBytesMax).contains(clear),
             clear % TreeLimits.metadataStep == 0
         else { throw .badMetadata }
+        // Most records are far from the limit: they need not be written to be measured.
+        guard size + Self.numberBytesMax > TreeLimits.recordBytesMax else { return }
         var bare = self
         bare.stamps = RecordStamps()
         guard bare.object.serializedSize <= TreeLimits.recordBytesMax else { throw .tooLarge }

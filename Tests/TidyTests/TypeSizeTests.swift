@@ -9,7 +9,6 @@ struct TypeSizeTests {
     /// Types with more lines, each with its reason.
     private static let long = [
         "Server.Hub": "connections, channels and reads of all users: to be divided together with its sessions",
-        "Treesystem.TreeMachine": "local changes, push and pull of one tree: to be divided when its faults are mended",
         "Net.EventLoop": "one turn uses all of its state; a division follows the removal of what does not pay",
     ]
 

@@ -1,3 +1,4 @@
+import ThicketProtocol
 import ThicketPlatform
 
 /// A few HTTP clients whose connections are kept, for transfers: a request waits for an idle one in order.
@@ -64,8 +65,9 @@ extension ClientSession {
     /// Options of connections to the session's server.
     package var transportOptions: TransportOptions { calls.options }
 
-    /// Makes a request of the user to the data API over a pool's connections, and returns any answer but 401, which
-    /// renews the token as `calling` does.
+    /// Makes a request of the user to the data API over a pool's connections, and returns any answer but a 401 about
+    /// the token, which renews it as `calling` does. A 401 to a token that may not write is returned: another token of
+    /// the user has the same rights.
     ///
     /// - Parameters:
     ///   - pool: the connections.
@@ -88,8 +90,14 @@ extension ClientSession {
             let answer = try await pool.request(
                 "\(calls.address)/1/\(calls.app)/\(path)", method: method, fields: own + fields, body: body,
                 timeoutSeconds: timeoutSeconds)
-            guard answer.status != 401 else { throw ServerCalls.refusal(answer) }
+            guard answer.status != 401 || Self.isAboutRights(answer) else { throw ServerCalls.refusal(answer) }
             return answer
         }
+    }
+
+    /// Whether the token is valid and the request was refused to it: `read_only`, and the refusal of a batch.
+    private static func isAboutRights(_ answer: HTTPAnswer) -> Bool {
+        let object = (try? JSONValue(parsing: answer.body))?.objectValue
+        return object?["code"]?.stringValue == "read_only" || object?["error"] != nil
     }
 }

@@ -13,9 +13,10 @@ extension ClientSession {
     /// - Parameters:
     ///   - delegate: called inside of the tree's transactions, and asked for contents.
     ///   - policy: what is downloaded without being asked for.
+    ///   - skeleton: how much of the tree a new device reads.
     /// - Throws: `noKeys` when the session has no keys of its account; `store`, `limit`, `closed`.
     public func tree(
-        delegate: (any TreeDelegate)? = nil, policy: DownloadPolicy = .nothing
+        delegate: (any TreeDelegate)? = nil, policy: DownloadPolicy = .nothing, skeleton: SkeletonPolicy = .full
     ) async throws(TreeError) -> Treesystem {
         if parts.isClosed { throw .closed }
         guard let (owner, secret) = sync.treeSecret else {
@@ -26,6 +27,7 @@ extension ClientSession {
         do throws(ClientError) { (tree, options) = try await connectedTree(of: user) } catch { throw TreeError(error) }
         let keys = TreeKeys(secret: secret, tree: TreePlace(app: options.app, owner: user))
         var settings = TreeOptions(options)
+        settings.skeleton = skeleton
         // The server names a built-in account by its login name.
         if case .account(let name, _) = self.user { settings.userName = name }
         try await tree.start(settings, keys, delegate: delegate, policy: policy) {

@@ -1,8 +1,12 @@
-/// Calls that wait for the queue.
+import ThicketTreeShape
+
+/// Calls that wait for the queue, or for a list of children.
 struct QueueWaiters {
     private struct Waiter {
         /// What it waits for; nil: the whole queue, and what the server has.
         let operation: OperationID?
+        /// The list of children that it waits for instead.
+        var list: NodeParent?
         let deadline: Int64
         let continuation: CheckedContinuation<Result<Void, TreeError>, Never>
     }
@@ -13,9 +17,9 @@ struct QueueWaiters {
     var deadline: Int64? { waiters.values.map(\.deadline).min() }
 
     mutating func add(
-        _ id: UInt64, _ operation: OperationID?, deadline: Int64,
+        _ id: UInt64, _ operation: OperationID?, list: NodeParent? = nil, deadline: Int64,
         _ continuation: CheckedContinuation<Result<Void, TreeError>, Never>
-    ) { waiters[id] = Waiter(operation: operation, deadline: deadline, continuation: continuation) }
+    ) { waiters[id] = Waiter(operation: operation, list: list, deadline: deadline, continuation: continuation) }
 
     mutating func cancel(_ id: UInt64) {
         waiters.removeValue(forKey: id)?.continuation.resume(
@@ -33,7 +37,10 @@ struct QueueWaiters {
     /// Answers the calls whose operations are over, or whose time is.
     mutating func resume(_ machine: TreeMachine, _ now: Int64) {
         for (id, waiter) in waiters {
-            var result = waiter.operation.map { Self.result(of: $0, machine) } ?? Self.result(machine)
+            var result =
+                waiter.list.map { Self.result(of: $0, machine) } ?? waiter.operation.map {
+                    Self.result(of: $0, machine)
+                } ?? Self.result(machine)
             if result == nil, waiter.deadline <= now {
                 result = .failure(TreeError(.deadline, "not confirmed in time: \(machine.status.text)"))
             }
@@ -53,6 +60,14 @@ struct QueueWaiters {
         case .failed(let reason):
             return .failure(TreeError(.refused, "the operation failed (\(reason))", reason: reason))
         }
+    }
+
+    private static func result(of list: NodeParent, _ machine: TreeMachine) -> Result<Void, TreeError>? {
+        do throws(TreeError) {
+            if try machine.isListed(list) { return .success(()) }
+        } catch { return .failure(error) }
+        guard case .offline = machine.status else { return nil }
+        return .failure(TreeError(.offline, "the connection ended before the children were read"))
     }
 
     private static func result(_ machine: TreeMachine) -> Result<Void, TreeError>? {

@@ -7,6 +7,8 @@ struct TreeConnection: Sendable {
     let makeTransport: @Sendable () -> any Transport
     /// Sends a batch and waits for the answer.
     let post: @Sendable ([UInt8]) async -> BatchReply
+    /// Asks for lists of children.
+    let children: @Sendable (ChildrenQuery) async -> ChildrenReply
     /// A token in place of the refused one with this number.
     let token: @Sendable (Int) async throws(ClientError) -> (text: String, number: Int)
     /// The server accepted the token of this number.
@@ -20,10 +22,25 @@ struct TreeConnection: Sendable {
     init(_ session: ClientSession, _ tree: TreePlace) {
         let place = session.sessionPlace
         let pool = HTTPPool(options: session.transportOptions)
-        let path = "tree/\(HTTPBlobTransport.percentEncoded(tree.owner.text))/batch"
+        let base = "tree/\(HTTPBlobTransport.percentEncoded(tree.owner.text))/"
+        let path = base + "batch"
         makeTransport = { place.makeTransport(tree.app) }
         token = { number throws(ClientError) in try await session.token(after: number) }
         tokenWorked = { await session.tokenWorked($0) }
+        children = { query in
+            do throws(ClientError) {
+                // Only the list of a single parent has further pages.
+                let isPost = query.before == nil
+                return Self.childrenReply(
+                    try await session.transfer(
+                        pool, method: isPost ? nil : "GET",
+                        path: base + "children" + (isPost ? "" : "?" + query.parameters),
+                        fields: isPost ? ["Content-Type: application/json"] : [],
+                        body: isPost ? query.object.serialized() : nil, timeoutSeconds: Self.timeoutSeconds))
+            } catch {
+                return error.code == .unauthorized ? .unauthorized : .failed(error.detail, retryAfter: 0)
+            }
+        }
         post = { body in
             do throws(ClientError) {
                 return Self.reply(
@@ -36,12 +53,27 @@ struct TreeConnection: Sendable {
         }
     }
 
+    static func childrenReply(_ answer: HTTPAnswer) -> ChildrenReply {
+        if answer.status == 401 { return .unauthorized }
+        guard answer.status == 200, let page = try? ChildrenPage(parsing: answer.body) else {
+            return .failed("the server answered \(answer.status)", retryAfter: askedPause(answer))
+        }
+        return .page(page)
+    }
+
+    /// Milliseconds that the server asked for.
+    private static func askedPause(_ answer: HTTPAnswer) -> Int64 {
+        let asked = answer.fields["retry-after"].flatMap { Int64($0) } ?? 0
+        return min(max(0, asked), askedPauseMax / 1_000) * 1_000
+    }
+
     /// What an answer to a batch means. A refusal for reasons other than the batch says nothing about it.
     static func reply(_ answer: HTTPAnswer) -> BatchReply {
-        if answer.status == 401 { return .unauthorized }
-        let asked = answer.fields["retry-after"].flatMap { Int64($0) } ?? 0
-        let unknown = BatchReply.unknown(
-            "the server answered \(answer.status)", retryAfter: min(max(0, asked), askedPauseMax / 1_000) * 1_000)
+        if answer.status == 401 {
+            guard case .refused(let refusal)? = try? TreeBatchAnswer(parsing: answer.body) else { return .unauthorized }
+            return .answer(.refused(refusal))
+        }
+        let unknown = BatchReply.unknown("the server answered \(answer.status)", retryAfter: askedPause(answer))
         guard answer.status != 429, answer.status < 500 else { return unknown }
         guard let parsed = try? TreeBatchAnswer(parsing: answer.body) else { return unknown }
         if case .made = parsed, answer.status != 200 { return unknown }

@@ -97,7 +97,7 @@ public struct TreeEditor {
     public mutating func set(
         _ value: [UInt8]?, _ collection: String, _ key: String, order: Int64 = 0
     ) throws(TreeError) {
-        machine.hasWritten = true
+        machine.skeleton.hasWritten = true
         try machine.store.setAppValue(value, collection, key, order: order)
     }
 

@@ -141,12 +141,7 @@ extension Treesystem {
 
     private func keep(_ blob: SpooledBlob, _ change: ContentChange) throws(TreeError) -> Node {
         let record = SpoolRecord(blob.plan)
-        let (made, operation) = try act { machine throws(TreeError) in
-            let made = try machine.shown { machine throws(TreeError) in try change.body(&machine, .ask) }
-            let operation = machine.contentOperation(of: change.node)?.id
-            if let operation { try machine.provided(operation, .spooled(record.octets)) }
-            return (made, operation)
-        }
+        let (made, operation) = try act { machine throws(TreeError) in try machine.make(change, record) }
         if let operation { spools[operation] = record }
         return made
     }
@@ -223,7 +218,7 @@ extension Treesystem {
             var queueing = TreeMachine.Queueing()
             // Numbers of operations are never used again, so that of the first one names the group.
             queueing.group = try machine.store.nextOperation().number
-            machine.hasWritten = true
+            machine.skeleton.hasWritten = true
             var editor = TreeEditor(machine, queueing, canAsk: canAsk)
             let value = try body(&editor)
             machine = editor.machine
@@ -250,5 +245,17 @@ private final class ContentChange: Sendable {
 
     init(_ node: NodeID, _ content: NodeSections?, _ body: @escaping Body) {
         (self.node, self.content, self.body) = (node, content, body)
+    }
+}
+
+extension TreeMachine {
+    /// Makes a change whose content is in a spool file.
+    fileprivate mutating func make(
+        _ change: ContentChange, _ record: SpoolRecord
+    ) throws(TreeError) -> (node: Node, operation: OperationID?) {
+        let made = try shown { machine throws(TreeError) in try change.body(&machine, .ask) }
+        let operation = contentOperation(of: change.node)?.id
+        if let operation { try provided(operation, .spooled(record.octets)) }
+        return (made, operation)
     }
 }

@@ -29,17 +29,7 @@ extension Treesystem {
     /// - Returns: nil for a node without content, and for content in the record.
     /// - Throws: `notFound`, `contentDamaged`, `store`, `closed`.
     public func reference(of id: NodeID) throws(TreeError) -> BlobReference? {
-        try read { machine throws(TreeError) in
-            let row = try machine.shownRow(id)
-            guard let opened = try machine.open(row), case .blob(_, _, let blob)? = opened.record.data else {
-                return nil
-            }
-            do throws(NodeFault) {
-                guard let (key, map) = try opened.contentMap() else { return nil }
-                return BlobReference(
-                    owner: machine.tree.owner, node: id, blob: blob, key: key, map: map, version: row.version)
-            } catch { throw TreeError(.contentDamaged, error.description) }
-        }
+        try read { machine throws(TreeError) in try machine.skeleton.reference(of: id) }
     }
 
     /// Downloads sections of a node's content into the folder.
@@ -62,17 +52,7 @@ extension Treesystem {
     /// - Returns: nil for a node without content, and for one whose content is in a file (`reference(of:)`).
     /// - Throws: `notFound`, `contentDamaged`, `store`, `closed`.
     public func content(of id: NodeID) throws(TreeError) -> NodeContent? {
-        try read { machine throws(TreeError) in
-            let row = try machine.shownRow(id)
-            if let waiting = machine.contentOperation(of: id) {
-                guard waiting.content == .held else { return nil }
-                return try machine.store.heldContent(waiting.id).flatMap(HeldContent.content)
-            }
-            guard let opened = try machine.open(row), case .inline? = opened.record.data else { return nil }
-            do throws(NodeFault) { return try opened.inlineContent() } catch {
-                throw TreeError(.contentDamaged, error.description)
-            }
-        }
+        try read { machine throws(TreeError) in try machine.skeleton.content(of: id) }
     }
 
     /// A section of a node's content, in memory: from this device if it is here, otherwise downloaded.
@@ -162,14 +142,7 @@ extension Treesystem {
 
     /// The marks, moved to the versions that this device has: an older content cannot be downloaded any more.
     private func currentMarks() throws(TreeError) -> [DownloadMark] {
-        try act { machine throws(TreeError) in
-            var stored = StoredMarks(store: machine.store)
-            for mark in try stored.marks() {
-                guard let row = try machine.store.row(mark.node), row.version > mark.version else { continue }
-                try DownloadMarks.mark(mark.node, mark.components, version: row.version, in: &stored)
-            }
-            return try DownloadMarks.pending(in: stored) { _ throws(TreeError) in true }
-        }
+        try act { machine throws(TreeError) in try machine.skeleton.currentMarks() }
     }
 
     private func reference(of wish: DownloadWish) -> BlobReference? {

@@ -52,12 +52,15 @@ extension Treesystem {
         waiters.end(TreeError(.cancelled, "the operation was discarded"), of: id)
     }
 
-    /// Sends no more changes and contents until `resumePush`. Requests in flight go on.
+    /// Sends no more changes and contents until `resumePush`.
     ///
-    /// - Throws: `closed`.
-    public func pausePush() throws(TreeError) {
-        try act { machine throws(TreeError) in machine.push.isPaused = true }
+    /// - Parameter abort: whether the request in flight is given up too. The server may have made it: it stays
+    ///   `sending` and is repeated unchanged after `resumePush`, and is made once. Without it, the request goes on.
+    /// - Throws: `store`, `closed`.
+    public func pausePush(abort: Bool = false) throws(TreeError) {
+        try act { machine throws(TreeError) in machine.pausePush(abort: abort) }
         for job in jobs.values { job.control.pause() }
+        if abort { batchTask?.cancel() }
     }
 
     /// Sends again.
@@ -65,7 +68,14 @@ extension Treesystem {
     /// - Throws: `store`, `closed`.
     public func resumePush() throws(TreeError) {
         for job in jobs.values { job.control.resume() }
-        try act { machine throws(TreeError) in machine.push.isPaused = false }
+        try act { machine throws(TreeError) in machine.resumePush() }
+    }
+
+    /// The nodes that are not as the server has them: those with waiting changes, and all above them.
+    ///
+    /// - Throws: `store`, `closed`.
+    public func syncingNodes() throws(TreeError) -> Set<NodeID> {
+        try read { machine throws(TreeError) in try machine.syncingNodes() }
     }
 
     /// Whether sending is paused.
@@ -88,14 +98,20 @@ extension Treesystem {
         try await wait(operation: nil, timeout)
     }
 
-    private func wait(operation: OperationID?, _ timeout: Duration) async throws(TreeError) {
+    func wait(list: NodeParent, _ timeout: Duration) async throws(TreeError) {
+        try await wait(operation: nil, list: list, timeout)
+    }
+
+    private func wait(
+        operation: OperationID?, list: NodeParent? = nil, _ timeout: Duration
+    ) async throws(TreeError) {
         if core == nil { throw .closed }
         counter += 1
         let id = counter
         let deadline = monotonicMilliseconds() + timeout.components.seconds * 1_000
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                waiters.add(id, operation, deadline: deadline, continuation)
+                waiters.add(id, operation, list: list, deadline: deadline, continuation)
                 if Task.isCancelled { cancelWaiter(id) }
                 resumeWaiters(monotonicMilliseconds())
             }

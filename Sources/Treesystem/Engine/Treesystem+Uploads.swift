@@ -125,12 +125,7 @@ extension Treesystem {
     private func lose(_ id: OperationID) {
         spools[id] = nil
         feed { machine throws(TreeError) in
-            guard var operation = machine.queue[id], operation.content == .spooled else { return }
-            // `retry` asks for the content again.
-            operation.content = .ask
-            try machine.store.setSpool(id, nil)
-            try machine.write(operation)
-            try machine.provided(id, .unavailable)
+            if try machine.skeleton.loseSpool(of: id) { try machine.provided(id, .unavailable) }
         }
     }
 
@@ -162,9 +157,9 @@ extension Treesystem {
         case .missing, .contentDamaged, .contentMismatch: lose(id)
         default:
             feed { machine throws(TreeError) in
-                machine.push.asked.remove(id)
+                machine.skeleton.queue.asked.remove(id)
                 guard let operation = machine.queue[id] else { return }
-                try machine.fail(operation, TreeError(error))
+                try machine.skeleton.fail(operation, TreeError(error))
             }
         }
     }
@@ -176,7 +171,7 @@ extension Treesystem {
         let due = uploadRetries.filter { $0.value <= now }.keys
         guard !due.isEmpty else { return }
         for id in due { uploadRetries[id] = nil }
-        feed { machine throws(TreeError) in machine.push.asked.subtract(due) }
+        feed { machine throws(TreeError) in machine.skeleton.queue.asked.subtract(due) }
     }
 
     // MARK: - After an operation
@@ -191,15 +186,7 @@ extension Treesystem {
         }
         guard let record = spools.removeValue(forKey: id), let contents = core?.contents else { return }
         let isConfirmed = (try? core?.machine.store.hasContent(record.plan.id)) == true
-        Task {
-            if isConfirmed { return await contents.disk.keepUploaded(record.plan.id) }
-            let kept = await contents.disk.spooled(record.plan.id, key: record.plan.key, map: record.plan.map)
-            if let kept, record.blob == nil, !record.upload.isEmpty {
-                await contents.uploader.abort(record.upload, of: kept.file)
-            }
-            // A file that stays is found at the next start.
-            try? await contents.disk.remove(record.plan.id)
-        }
+        Task { await contents.end(record, isConfirmed: isConfirmed) }
     }
 
     // MARK: - At the start
@@ -237,5 +224,16 @@ extension DiskStore {
     fileprivate func keepUploaded(_ id: DataID) {
         // Without success, the next start repeats it.
         try? uploaded(id)
+    }
+}
+
+extension TreeContents {
+    /// Keeps the spool file of an operation that is confirmed, and removes that of one that was given up.
+    fileprivate func end(_ record: SpoolRecord, isConfirmed: Bool) async {
+        if isConfirmed { return await disk.keepUploaded(record.plan.id) }
+        let kept = await disk.spooled(record.plan.id, key: record.plan.key, map: record.plan.map)
+        if let kept, record.blob == nil, !record.upload.isEmpty { await uploader.abort(record.upload, of: kept.file) }
+        // A file that stays is found at the next start.
+        try? await disk.remove(record.plan.id)
     }
 }

@@ -48,6 +48,8 @@ public actor Treesystem: SessionPart {
     var counter: UInt64 = 0
     /// Compares the spool files with the operations; nothing is spooled before.
     var opening: Task<Void, Never>?
+    /// The request of the queue that is in flight.
+    var batchTask: Task<Void, Never>?
     var drain: Task<Void, Never>?
 
     /// Most messages of the server in one turn, and so in one transaction.
@@ -200,6 +202,7 @@ public actor Treesystem: SessionPart {
             case .disconnect: core?.transport.close()
             case .send(let text): core?.transport.send(text)
             case .batch(let id, let body): post(id, body)
+            case .children(let number, let query): list(number, query)
             case .ask(let id, let node, let path): ask(id, node, path)
             case .spool(let id, let path): spool(id, path)
             case .upload(let id): upload(id)
@@ -214,7 +217,7 @@ public actor Treesystem: SessionPart {
 
     private func post(_ id: BatchID, _ body: [UInt8]) {
         let connection = connection
-        Task { [weak self] in
+        batchTask = Task { [weak self] in
             let reply = await connection.post(body)
             await self?.answered(id, reply)
         }
@@ -222,6 +225,14 @@ public actor Treesystem: SessionPart {
 
     private func answered(_ id: BatchID, _ reply: BatchReply) {
         feed { machine throws(TreeError) in try machine.batchAnswered(id, reply) }
+    }
+
+    private func list(_ number: Int64, _ query: ChildrenQuery) {
+        let connection = connection
+        Task { [weak self] in
+            let reply = await connection.children(query)
+            await self?.feed { machine throws(TreeError) in try machine.childrenListed(number, reply) }
+        }
     }
 
     private func report(_ event: TreeEvent) {

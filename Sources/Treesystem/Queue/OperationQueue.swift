@@ -12,6 +12,11 @@ package struct OperationQueue: Sendable {
     private var byPlace = [Place: Set<OperationID>]()
     /// The operations that depend on one.
     private var followers = [OperationID: Set<OperationID>]()
+    /// Operations whose content the app or the disk is providing now, or that are being uploaded. Not in the store.
+    package internal(set) var asked = Set<OperationID>()
+    /// Operations that were refused, and the time before which each is not sent again. Others go on meanwhile. Not in
+    /// the store.
+    package internal(set) var pauses = [OperationID: Int64]()
 
     package init() {}
 
@@ -175,6 +180,8 @@ package struct OperationQueue: Sendable {
     @discardableResult
     package mutating func remove(_ id: OperationID) -> [OperationID] {
         guard let operation = operations.removeValue(forKey: id) else { return [] }
+        asked.remove(id)
+        pauses[id] = nil
         unlink(operation)
         if let place = place(of: id) { order.remove(at: place) }
         byNode[operation.node]?.removeAll { $0 == id }
@@ -191,6 +198,11 @@ package struct OperationQueue: Sendable {
             if order[middle] < id { low = middle + 1 } else { high = middle }
         }
         return low < order.count && order[low] == id ? low : nil
+    }
+
+    /// Ends the pauses that are over.
+    mutating func endPauses(at now: Int64) {
+        if pauses.values.contains(where: { $0 <= now }) { pauses = pauses.filter { $0.value > now } }
     }
 
     // MARK: - Sending

@@ -29,6 +29,14 @@ extension TreeStore {
             row.bind(to: statement)
             try statement.run()
         }
+        links[row.id] = NodeLink(parent: row.parent, name: row.name, state: row.state)
+    }
+
+    /// Notes that a listing had a node.
+    package func setScan(_ scan: Int64, of id: NodeID) throws(TreeError) {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("UPDATE node SET scan = ?2 WHERE id = ?1").bind(1, id.octets).bind(2, scan).run()
+        }
     }
 
     /// Remembers that the server had a node that is created again.
@@ -54,6 +62,7 @@ extension TreeStore {
     }
 
     package func removeRow(_ id: NodeID) throws(TreeError) {
+        links.remove(id)
         try sql { (database) throws(SQLiteError) in
             for query in [
                 "DELETE FROM node WHERE id = ?1", "DELETE FROM quarantine WHERE id = ?1",
@@ -94,6 +103,14 @@ extension TreeStore {
     /// All rows below a parent, whatever their state.
     package func allChildren(of parent: NodeParent) throws(TreeError) -> [NodeRow] {
         try rows("SELECT \(NodeRow.columns) FROM node WHERE parent = ?1 ORDER BY id") { $0.bind(1, parent.stored) }
+    }
+
+    /// The rows below a parent that are not shown: those that wait for their parent, are quarantined, or are removed
+    /// here. The condition is that of the index.
+    package func hiddenChildren(of parent: NodeParent) throws(TreeError) -> [NodeRow] {
+        try rows("SELECT \(NodeRow.columns) FROM node WHERE parent = ?1 AND state <> 0 ORDER BY id") {
+            $0.bind(1, parent.stored)
+        }
     }
 
     package func hasChildren(_ parent: NodeParent) throws(TreeError) -> Bool {
@@ -152,6 +169,32 @@ extension TreeStore {
         }
     }
 
+    /// Whether a lazy skeleton has all children of a place.
+    package func isListed(_ parent: NodeParent) throws(TreeError) -> Bool {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("SELECT 1 FROM listed WHERE parent = ?1").bind(1, parent.stored)
+                .first { _ in true } ?? false
+        }
+    }
+
+    package func setListed(_ parent: NodeParent, _ isListed: Bool) throws(TreeError) {
+        try sql { (database) throws(SQLiteError) in
+            let query =
+                isListed ? "INSERT OR IGNORE INTO listed (parent) VALUES (?1)" : "DELETE FROM listed WHERE parent = ?1"
+            try database.statement(query).bind(1, parent.stored).run()
+        }
+    }
+
+    package func listedParents() throws(TreeError) -> [NodeParent] {
+        try sql { (database) throws(SQLiteError) in
+            var parents = [NodeParent]()
+            try database.statement("SELECT parent FROM listed ORDER BY length(parent), parent").forEach {
+                if let parent = NodeParent(stored: $0.bytes(0)) { parents.append(parent) }
+            }
+            return parents
+        }
+    }
+
     /// Nodes that the server does not have and no operation creates.
     package func unsent() throws(TreeError) -> [NodeID] {
         try sql { (database) throws(SQLiteError) in
@@ -191,6 +234,12 @@ extension TreeStore {
         }
     }
 
+    package func hasQuarantined() throws(TreeError) -> Bool {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("SELECT 1 FROM quarantine LIMIT 1").first { _ in true } ?? false
+        }
+    }
+
     package func quarantine(_ fault: IntegrityFault, _ version: Version, _ record: [UInt8]) throws(TreeError) {
         try sql { (database) throws(SQLiteError) in
             try database.statement(
@@ -225,11 +274,24 @@ extension TreeStore {
     /// The nodes from a place up to the trunk, the place included; at most `TreeLimits.depthMax`.
     package func ancestors(of place: NodeParent) throws(TreeError) -> [NodeID] {
         var (ids, next) = ([NodeID](), place)
-        while case .node(let id) = next, ids.count < TreeLimits.depthMax, let row = try row(id) {
+        while case .node(let id) = next, ids.count < TreeLimits.depthMax, let link = try link(of: id) {
             ids.append(id)
-            next = row.parent
+            next = link.parent
         }
         return ids
+    }
+
+    /// Whether a node is shown; nil for an unknown one.
+    package func state(of id: NodeID) throws(TreeError) -> NodeRow.State? { try link(of: id)?.state }
+
+    private func link(of id: NodeID) throws(TreeError) -> NodeLink? {
+        if let known = links[id] { return known }
+        let link = try sql { (database) throws(SQLiteError) in
+            try database.statement("SELECT parent, name, state FROM node WHERE id = ?1").bind(1, id.octets)
+                .first { NodeLink($0) } ?? nil
+        }
+        if let link { links[id] = link }
+        return link
     }
 
     /// The path of a place; nil when a node on the way is not known or has no name.
@@ -239,9 +301,9 @@ extension TreeStore {
             switch next {
             case .trunk(let trunk): return TreePath(trunk, names: names.reversed())
             case .node(let id):
-                guard let row = try row(id), let name = row.name else { return nil }
+                guard let link = try link(of: id), let name = link.name else { return nil }
                 names.append(name)
-                next = row.parent
+                next = link.parent
             }
         }
         return nil

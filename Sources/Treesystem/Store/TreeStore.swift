@@ -12,6 +12,10 @@ package final class TreeStore {
     /// Keeps the file locked; nil for a store in memory.
     private let file: StoreFile?
     private let durability: StoreDurability
+    /// Of rows that were written or asked for; forgotten with a transaction that is undone.
+    var links = NodeLinks()
+    /// Called before each statement; a test counts them with it, or lets one of them fail.
+    var beforeStatement: (() throws(TreeError) -> Void)?
 
     /// The version of the schema. A newer one is refused.
     private static let formatVersion: Int64 = 1
@@ -68,7 +72,8 @@ package final class TreeStore {
             scan INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
         CREATE INDEX node_name ON node (parent, fold);
         CREATE INDEX node_changed ON node (parent, changed);
-        CREATE INDEX node_hidden ON node (state) WHERE state <> 0;
+        CREATE INDEX node_state ON node (state) WHERE state <> 0;
+        CREATE INDEX node_hidden ON node (parent) WHERE state <> 0;
         CREATE INDEX node_data ON node (data) WHERE data IS NOT NULL;
         CREATE TABLE operation (
             id INTEGER PRIMARY KEY AUTOINCREMENT, node BLOB NOT NULL, is_delete INTEGER NOT NULL,
@@ -97,14 +102,20 @@ package final class TreeStore {
     // MARK: - Transactions
 
     package func begin() throws(TreeError) {
+        try beforeStatement?()
         try Self.guarded { () throws(SQLiteError) in try database.begin(.immediate) }
     }
 
-    /// - Parameter isOnDisk: the transaction survives a power failure when this returns: something that depends on it
-    ///   is sent next.
-    package func commit(isOnDisk: Bool) throws(TreeError) {
+    package func commit() throws(TreeError) {
+        try beforeStatement?()
         try Self.guarded { () throws(SQLiteError) in try database.commit() }
-        guard isOnDisk, durability == .program, file != nil else { return }
+    }
+
+    /// The committed transactions survive a power failure when this returns: something that depends on them is sent
+    /// next.
+    package func flush() throws(TreeError) {
+        try beforeStatement?()
+        guard durability == .program, file != nil else { return }
         // The setting cannot change inside of a transaction. A flush of the log includes everything before, so an
         // empty write with it is enough (https://sqlite.org/pragma.html#pragma_synchronous).
         try Self.guarded { () throws(SQLiteError) in
@@ -114,11 +125,15 @@ package final class TreeStore {
         }
     }
 
-    package func rollback() { database.rollback() }
+    package func rollback() {
+        database.rollback()
+        links.removeAll()
+    }
 
     /// Runs calls to SQLite; their errors become `store`.
     func sql<Value>(_ body: (Database) throws(SQLiteError) -> Value) throws(TreeError) -> Value {
-        try Self.guarded { () throws(SQLiteError) in try body(database) }
+        try beforeStatement?()
+        return try Self.guarded { () throws(SQLiteError) in try body(database) }
     }
 
     private static func guarded<Value>(_ body: () throws(SQLiteError) -> Value) throws(TreeError) -> Value {

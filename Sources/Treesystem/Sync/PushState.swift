@@ -15,12 +15,8 @@ package struct PushState: Sendable {
     }
 
     package var inFlight: InFlight?
-    /// Operations whose content the app or the disk is providing now, or that are being uploaded.
-    package var asked = Set<OperationID>()
     /// No batch is sent before this time.
     package var retryAt: Int64?
-    /// Operations that were refused, and the time before which each is not sent again. Others go on meanwhile.
-    package var pauses = [OperationID: Int64]()
     package var backoff = Backoff(
         shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
     /// The server refused the token; nothing is sent until there is another.
@@ -45,11 +41,5 @@ package struct PushState: Sendable {
     static func pause(after attempts: Int64, _ random: UInt64) -> Int64 {
         let longest = min(SyncLimits.backoffMaxMilliseconds, SyncLimits.retryMinMilliseconds << min(attempts, 10))
         return longest / 2 + Int64(random % UInt64(longest / 2 + 1))
-    }
-
-    /// Ends the pauses that are over.
-    mutating func endPauses(at now: Int64) {
-        if let retry = retryAt, retry <= now { retryAt = nil }
-        if pauses.values.contains(where: { $0 <= now }) { pauses = pauses.filter { $0.value > now } }
     }
 }

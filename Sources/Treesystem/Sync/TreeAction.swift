@@ -12,6 +12,8 @@ package enum TreeAction: Sendable, Equatable {
     case send([UInt8])
     /// Call `POST tree/{owner}/batch` with this body; report `batchAnswered`.
     case batch(BatchID, [UInt8])
+    /// Call `POST` or `GET tree/{owner}/children`; report `childrenListed` with this number.
+    case children(Int64, ChildrenQuery)
     /// Ask the app for the content of an operation; report `provided`.
     case ask(OperationID, Node, TreePath)
     /// Seal the content of an operation from a file of the app; report `provided`.

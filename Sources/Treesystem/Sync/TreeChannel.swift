@@ -10,6 +10,8 @@ package struct TreeChannel: Sendable {
         case opening
         /// Reads all nodes, page by page.
         case scanning(Scan)
+        /// Reads the lists of a lazy skeleton.
+        case listing(Scan)
         /// `cv` was sent.
         case catchingUp(CatchUp)
         case live
@@ -51,7 +53,12 @@ package struct TreeChannel: Sendable {
     package init() {}
 
     /// The number of the reading in progress.
-    package var scanID: Int64? { if case .scanning(let scan) = phase { scan.id } else { nil } }
+    package var scanID: Int64? {
+        switch phase {
+        case .scanning(let scan), .listing(let scan): scan.id
+        case .closed, .opening, .catchingUp, .live, .refused: nil
+        }
+    }
 
     /// The connection has ended; the position stays.
     package mutating func disconnected() {

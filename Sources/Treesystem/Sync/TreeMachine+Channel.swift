@@ -7,7 +7,7 @@ extension TreeMachine {
     /// The connection is open.
     package mutating func opened() throws(TreeError) {
         guard link.isConnecting else { return }
-        link.opened(at: time.monotonic)
+        link.opened(at: skeleton.time.monotonic)
         openChannel()
     }
 
@@ -23,7 +23,7 @@ extension TreeMachine {
     /// Bytes of an incomplete message were sent or received.
     package mutating func moved() {
         guard link.isOpen else { return }
-        link.receivedBytes(at: time.monotonic)
+        link.receivedBytes(at: skeleton.time.monotonic)
         if channel.answerDue != nil { awaitAnswer() }
     }
 
@@ -45,7 +45,7 @@ extension TreeMachine {
         switch link.state {
         case .parked(.unauthorized), .parked(.wrongAccount):
             link.backoff.reset()
-            link.state = .waiting(until: time.monotonic, .unreachable("the token changed"))
+            link.state = .waiting(until: skeleton.time.monotonic, .unreachable("the token changed"))
         case .open: if channel.phase == .closed { openChannel() }
         case .parked, .waiting, .connecting: break
         }
@@ -56,7 +56,7 @@ extension TreeMachine {
 
     /// The time at which `tick` has something to do; nil: never.
     package var deadline: Int64? {
-        var times = [link.deadline, push.retryAt, push.pauses.values.min()]
+        var times = [link.deadline, push.retryAt, lists.retryAt, skeleton.queue.pauses.values.min()]
         if link.isOpen {
             times.append(channel.answerDue)
             if case .refused(let until, _) = channel.phase { times.append(until) }
@@ -66,8 +66,10 @@ extension TreeMachine {
 
     /// Advances the time. Call it at `deadline` at the latest.
     package mutating func tick() {
-        let now = time.monotonic
-        push.endPauses(at: now)
+        let now = skeleton.time.monotonic
+        if let retry = push.retryAt, retry <= now { push.retryAt = nil }
+        if let retry = lists.retryAt, retry <= now { lists.retryAt = nil }
+        skeleton.queue.endPauses(at: now)
         switch link.state {
         case .parked: break
         case .waiting(let until, _): if until <= now { connect() }
@@ -78,13 +80,13 @@ extension TreeMachine {
     }
 
     private mutating func keepAlive() {
-        switch link.care(now: time.monotonic) {
+        switch link.care(now: skeleton.time.monotonic) {
         case .none: break
         case .hangUp: return hangUp("no answer to a heartbeat")
         case .send(let heartbeat): send(heartbeat)
         }
-        if let due = channel.answerDue, due <= time.monotonic { return hangUp("a request was not answered") }
-        if case .refused(let until, _) = channel.phase, until <= time.monotonic { openChannel() }
+        if let due = channel.answerDue, due <= skeleton.time.monotonic { return hangUp("a request was not answered") }
+        if case .refused(let until, _) = channel.phase, until <= skeleton.time.monotonic { openChannel() }
     }
 
     // MARK: - Messages
@@ -92,7 +94,7 @@ extension TreeMachine {
     package mutating func received(_ batch: ServerBatch) throws(TreeError) {
         for message in batch.messages {
             guard link.isOpen else { return }
-            link.receivedMessage(at: time.monotonic)
+            link.receivedMessage(at: skeleton.time.monotonic)
             switch message {
             case .unreadable(_, let error): hangUp("a message could not be read: \(error)")
             case .read(.heartbeat(let count)): link.receivedHeartbeat(count)
@@ -126,7 +128,7 @@ extension TreeMachine {
     private mutating func authorizationFailed(_ code: Int, _ message: String) {
         channel.answerDue = nil
         guard code == ErrorCode.unauthorized.rawValue || code == ErrorCode.invalidRequest.rawValue else {
-            return channel.phase = .refused(until: time.monotonic + SyncLimits.reopenMilliseconds, message)
+            return channel.phase = .refused(until: skeleton.time.monotonic + SyncLimits.reopenMilliseconds, message)
         }
         channel.phase = .closed
         tokenEnded(message)
@@ -137,7 +139,7 @@ extension TreeMachine {
         push.waitsForToken = true
         guard link.endedToken != link.options.tokenNumber else { return }
         link.endedToken = link.options.tokenNumber
-        actions.append(.tokenEnded(link.options.tokenNumber))
+        skeleton.actions.append(.tokenEnded(link.options.tokenNumber))
     }
 
     // MARK: - Opening
@@ -151,7 +153,8 @@ extension TreeMachine {
         awaitAnswer()
         send(
             Messages.initialize(
-                0, bucket, link.clientID, link.options, command: position ?? Self.firstPage, mode: Self.bucket))
+                0, bucket, link.clientID, link.options,
+                command: position ?? (skeleton.isLazy ? nil : Self.firstPage), mode: Self.bucket))
     }
 
     /// The bucket of a tree, and its mode.
@@ -163,10 +166,10 @@ extension TreeMachine {
         guard channel.phase == .opening else { return }
         if let mode = options["mode"]?.stringValue, !mode.utf8.elementsEqual(Self.bucket.utf8) {
             let detail = "the bucket 'tree' of this account is not a tree"
-            return channel.phase = .refused(until: time.monotonic + SyncLimits.reopenMilliseconds, detail)
+            return channel.phase = .refused(until: skeleton.time.monotonic + SyncLimits.reopenMilliseconds, detail)
         }
         channel.servedStore = options["store"]?.stringValue
-        guard channel.position != nil else { return try beginScan() }
+        guard channel.position != nil else { return try skeleton.isLazy ? beginLists() : beginScan() }
         // A position belongs to one bucket: its answer in another one means nothing.
         if let known = try store.namedValue("store"), let served = channel.servedStore, known != served {
             return try scanAgain()
@@ -190,19 +193,22 @@ extension TreeMachine {
     // MARK: - Reading all nodes
 
     private mutating func beginScan() throws(TreeError) {
+        channel.phase = .scanning(try newScan())
+        awaitAnswer()
+    }
+
+    /// A reading of all nodes, or of all lists that this device has.
+    mutating func newScan() throws(TreeError) -> TreeChannel.Scan {
         let id = (try store.namedValue("scan").flatMap { Int64($0) } ?? 0) + 1
-        hasWritten = true
+        skeleton.hasWritten = true
         try store.setNamedValue("scan", String(id))
         var scan = TreeChannel.Scan(id: id)
-        if let known = try store.namedValue("store") {
-            scan.isSame = known == channel.servedStore
-        } else {
-            scan.isSame = try !hasServersNodes
-            // A first listing that is interrupted continues in the same bucket.
-            if scan.isSame { try store.setNamedValue("store", channel.servedStore) }
-        }
-        channel.phase = .scanning(scan)
-        awaitAnswer()
+        let known = try store.namedValue("store")
+        scan.isSame = known == nil ? try !hasServersNodes : known == channel.servedStore
+        // A first reading that is interrupted goes on in the same bucket.
+        if known == nil, scan.isSame { try store.setNamedValue("store", channel.servedStore) }
+        for node in skeleton.confirmedWhileOpening ?? [] { try store.setScan(id, of: node) }
+        return scan
     }
 
     private var hasServersNodes: Bool {
@@ -212,8 +218,9 @@ extension TreeMachine {
     /// The position is of no use: reads all nodes.
     mutating func scanAgain() throws(TreeError) {
         channel.position = nil
-        hasWritten = true
+        skeleton.hasWritten = true
         try store.setNamedValue("cv", nil)
+        if skeleton.isLazy { return try beginLists() }
         try beginScan()
         if channel.scanID != nil { send(Messages.onChannel(0, Self.firstPage)) }
     }
@@ -235,15 +242,17 @@ extension TreeMachine {
 
     private mutating func listed(_ entry: IndexPage.Entry, _ scan: TreeChannel.Scan) throws(TreeError) {
         guard let id = NodeID(text: entry.key.text), let object = entry.data?.object else { return }
-        if var row = try store.row(id), row.version > 0 {
-            row.scan = scan.id
-            try write(row)
+        let row = try store.row(id)
+        if let row, row.version > 0 {
+            skeleton.hasWritten = true
+            try store.setScan(scan.id, of: id)
             if entry.version == row.version, scan.isSame, row.hasMetadata(of: object) { return }
             if entry.version < row.version, scan.isSame {
-                return try reportFault(
+                return try skeleton.reportFault(
                     IntegrityFault(id, .rollback, "the server lists version \(entry.version) of \(row.version)"))
             }
         }
+        if let row, row.version > 0, !scan.isSame { try skeleton.keepDiffering(row, object) }
         try received(id, object, version: entry.version)
     }
 
@@ -255,24 +264,19 @@ extension TreeMachine {
         // The deepest first, so that a node with local children is kept with them.
         for (id, _) in gone.sorted(by: { $0.depth > $1.depth }) {
             guard let row = try store.row(id) else { continue }
-            try scan.isSame ? removed(id, at: row.version) : keepUnlisted(row)
+            try scan.isSame ? removed(id, at: row.version) : skeleton.keepUnlisted(row)
         }
-        hasWritten = true
+        try endReading(scan)
+    }
+
+    /// The log continues from the position before the reading.
+    mutating func endReading(_ scan: TreeChannel.Scan) throws(TreeError) {
+        skeleton.hasWritten = true
         channel.position = scan.current
         try store.setNamedValue("cv", scan.current?.text)
         try store.setNamedValue("store", channel.servedStore)
         channel.phase = .catchingUp(CatchUp())
         askSince()
-    }
-
-    /// The server is another one, or an older copy of it: a node that it does not list exists here only. It is created
-    /// again rather than lost.
-    private mutating func keepUnlisted(_ row: NodeRow) throws(TreeError) {
-        guard row.state == .open else {
-            hasWritten = true
-            return try store.removeRow(row.id)
-        }
-        try keepRemoved(row)
     }
 
     // MARK: - The log
@@ -286,7 +290,7 @@ extension TreeMachine {
         switch channel.phase {
         case .catchingUp, .live: break
         // A reading of all nodes is followed by the changes since its first page.
-        case .closed, .opening, .scanning, .refused: return
+        case .closed, .opening, .scanning, .listing, .refused: return
         }
         var first: ChangeVersion?
         for case .applied(let change) in changes {
@@ -297,7 +301,7 @@ extension TreeMachine {
             channel.position = change.cv
         }
         if first != nil {
-            hasWritten = true
+            skeleton.hasWritten = true
             try store.setNamedValue("cv", channel.position?.text)
         }
         guard case .catchingUp(var catchUp) = channel.phase else { return }
@@ -315,17 +319,20 @@ extension TreeMachine {
         channel.phase = .live
         channel.answerDue = nil
         link.backoff.reset()
-        events.append(.caughtUp)
+        skeleton.events.append(.caughtUp)
     }
 
     /// The newest version of a node that was requested.
     private mutating func received(_ reply: EntityReply) throws(TreeError) {
         guard let id = NodeID(text: reply.key), let wanted = channel.wanted[id] else { return }
         guard let object = reply.data?.value.objectValue, reply.version >= wanted else {
-            if reply.version >= wanted { try wantNoMore(id) }
+            // A newer version, or the removal, comes with the log; a lazy skeleton must still know that it wants it.
+            let isUnknown = try skeleton.isLazy ? store.row(id) == nil : false
+            if reply.version >= wanted, !isUnknown { try wantNoMore(id) }
             return
         }
         let known = try store.row(id)?.version ?? 0
+        if known == 0, try !isExpected(object) { return try wantNoMore(id) }
         if reply.version > known { try received(id, object, version: reply.version) } else { try wantNoMore(id) }
     }
 
@@ -336,31 +343,31 @@ extension TreeMachine {
 
     // MARK: - The link
 
-    mutating func awaitAnswer() { channel.answerDue = time.monotonic + SyncLimits.answerMilliseconds }
+    mutating func awaitAnswer() { channel.answerDue = skeleton.time.monotonic + SyncLimits.answerMilliseconds }
 
     mutating func send(_ bytes: [UInt8]) {
-        link.lastSent = time.monotonic
-        actions.append(.send(bytes))
+        link.lastSent = skeleton.time.monotonic
+        skeleton.actions.append(.send(bytes))
     }
 
     mutating func connect() {
-        link.state = .connecting(since: time.monotonic)
-        actions.append(.connect)
+        link.state = .connecting(since: skeleton.time.monotonic)
+        skeleton.actions.append(.connect)
     }
 
     mutating func hangUp(_ detail: String) {
         channel.disconnected()
-        actions.append(.disconnect)
+        skeleton.actions.append(.disconnect)
         lose(.unreachable(detail))
     }
 
     mutating func lose(_ reason: OfflineReason, atLeast pause: Int64 = 0) {
-        link.state = .waiting(until: time.monotonic + max(link.backoff.next(random.next()), pause), reason)
+        link.state = .waiting(until: skeleton.time.monotonic + max(link.backoff.next(random.next()), pause), reason)
     }
 
     private mutating func park(_ reason: OfflineReason) {
         channel.disconnected()
-        if link.isOpen || link.isConnecting { actions.append(.disconnect) }
+        if link.isOpen || link.isConnecting { skeleton.actions.append(.disconnect) }
         link.state = .parked(reason)
     }
 }

@@ -10,28 +10,23 @@ package import ThicketTreeShape
 /// it decides is one transaction of the store, in which the app's delegate writes too. Only then are its actions
 /// returned. If the transaction fails, the machine forgets the turn, reads the store again and hangs up.
 ///
-/// Local changes are made in the store at once (`TreeMachine+Local`) and wait in the queue. They are sent in batches,
-/// one at a time (`TreeMachine+Push`). Changes of the server arrive on the socket (`TreeMachine+Channel`,
-/// `TreeMachine+Pull`), with the device's own ones among them.
+/// Local changes are made in the store at once (`TreeSkeleton`) and wait in the queue. They are sent in batches, one at
+/// a time (`TreeMachine+Push`). Changes of the server arrive on the socket (`TreeMachine+Channel`, `TreeMachine+Pull`),
+/// with the device's own ones among them, and the skeleton shows them.
 package struct TreeMachine {
-    package let store: TreeStore
     package let options: TreeOptions
-    package internal(set) var queue = OperationQueue()
+    /// What this device shows, and its queue.
+    var skeleton: TreeSkeleton
     package internal(set) var status: SyncStatus
     var link: SyncLink
-    var keyring: TreeKeyring
-    var channel = TreeChannel()
+    var channel = TreeChannel() { didSet { adoptPhase() } }
     var push = PushState()
+    /// Lists of children that are read, in a lazy skeleton.
+    package internal(set) var lists = ChildListing()
     var random: any RandomNumberGenerator & Sendable
     var delegate: (any TreeDelegate)?
-    var time = TreeTime(monotonic: 0, unix: 0)
-    var actions = [TreeAction]()
-    /// What the turn tells the app, in order: first inside of the transaction, then as `TreeAction.event`.
-    var events = [TreeEvent]()
     /// A turn failed: what is kept in memory is read again before the next one, which fails if that does.
     private var mustRead = false
-    /// Whether the turn has written to the store.
-    var hasWritten = false
     /// Whether the transaction must be on disk before the actions are performed.
     var isSending = false
 
@@ -44,48 +39,40 @@ package struct TreeMachine {
         store: TreeStore, keys: TreeKeys, options: TreeOptions, treeRandom: TreeRandom = .system,
         random: any RandomNumberGenerator & Sendable, delegate: (any TreeDelegate)? = nil
     ) throws(TreeError) {
-        (self.store, self.options, self.delegate, self.random) = (store, options, delegate, random)
-        keyring = TreeKeyring(keys, random: treeRandom)
-        try Self.claim(store, keys.tree)
-        link = SyncLink(options.sync, try Self.clientID(store, &self.random))
+        (self.options, self.delegate, self.random) = (options, delegate, random)
+        skeleton = TreeSkeleton(store, keys, options.nameConflicts, treeRandom)
+        try store.claim(keys.tree)
+        link = SyncLink(options.sync, try store.clientID(&self.random))
+        skeleton.isLazy = try store.adopt(options.skeleton)
         status = options.sync.startsOnline ? .connecting : .offline(.requested)
         try read()
     }
 
-    /// A store belongs to one tree.
-    private static func claim(_ store: TreeStore, _ tree: TreePlace) throws(TreeError) {
-        let name = "\(tree.app.text)/\(tree.owner.text)"
-        guard let known = try store.namedValue("tree") else { return try store.setNamedValue("tree", name) }
-        guard known.utf8.elementsEqual(name.utf8) else {
-            throw TreeError(.store, "the local tree belongs to another account or app")
+    /// The skeleton writes rows as the channel's phase needs it.
+    private mutating func adoptPhase() {
+        skeleton.listing = channel.scanID
+        if channel.phase != .opening {
+            skeleton.confirmedWhileOpening = nil
+        } else if skeleton.confirmedWhileOpening == nil {
+            skeleton.confirmedWhileOpening = []
         }
-    }
-
-    private static func clientID(
-        _ store: TreeStore, _ random: inout any RandomNumberGenerator & Sendable
-    ) throws(TreeError) -> ClientID {
-        if let known = try store.namedValue("client"), let id = try? ClientID(known) { return id }
-        let fresh = "thicket-tree-" + [random.next(), random.next()].map { String($0, radix: 16) }.joined()
-        guard let id = try? ClientID(fresh) else { preconditionFailure("letters and digits are a client id") }
-        try store.setNamedValue("client", fresh)
-        return id
     }
 
     /// Reads from the store what is kept in memory.
     mutating func read() throws(TreeError) {
-        queue = OperationQueue()
-        for operation in try store.operations() { queue.add(operation) }
+        try skeleton.read()
         channel.position = try store.namedValue("cv").flatMap { try? ChangeVersion($0) }
         push.inFlight = try store.sent().flatMap { sent in
             BatchID(text: sent.request).map { PushState.InFlight(id: $0, operations: sent.operations.map(\.operation)) }
         }
-        push.asked = []
-        keyring.forgetAll()
+        lists.forgetRequest()
         mustRead = false
     }
 
     /// The tree.
-    package var tree: TreePlace { keyring.keys.tree }
+    package var tree: TreePlace { skeleton.keyring.keys.tree }
+    package var store: TreeStore { skeleton.store }
+    package var queue: OperationQueue { skeleton.queue }
 
     // MARK: - Turns
 
@@ -94,17 +81,20 @@ package struct TreeMachine {
         _ time: TreeTime, _ body: (inout TreeMachine) throws(TreeError) -> Value
     ) throws(TreeError) -> (value: Value, actions: [TreeAction]) {
         begin(time)
+        let before = status
         do throws(TreeError) {
             try store.begin()
             if mustRead { try read() }
             let value = try body(&self)
             try finish()
-            defer { (actions, events) = ([], []) }
-            return (value, actions)
+            defer { skeleton.endTurn() }
+            return (value, skeleton.actions)
         } catch {
             store.rollback()
-            (actions, events) = ([], [])
-            if hasWritten { forgetTurn() }
+            skeleton.endTurn()
+            status = before
+            // Also a turn that wrote nothing may have begun something: a request, a question for a content.
+            if skeleton.hasWritten || error.code == .store { forgetTurn() }
             throw error
         }
     }
@@ -126,19 +116,31 @@ package struct TreeMachine {
     }
 
     private mutating func begin(_ time: TreeTime) {
-        self.time = TreeTime(monotonic: max(time.monotonic, self.time.monotonic), unix: time.unix)
-        (hasWritten, isSending) = (false, false)
+        skeleton.time = TreeTime(monotonic: max(time.monotonic, skeleton.time.monotonic), unix: time.unix)
+        (skeleton.hasWritten, isSending) = (false, false)
     }
 
     private mutating func finish() throws(TreeError) {
-        try revealStranded()
+        try skeleton.revealStranded()
         try pump()
-        try revealStranded()
+        try skeleton.revealStranded()
+        pumpLists()
         try callDelegate()
         updateStatus()
-        try store.commit(isOnDisk: isSending)
-        actions += events.map { .event($0) }
+        try store.commit()
+        if isSending { flushBeforeSending() }
+        skeleton.actions += skeleton.events.map { .event($0) }
         channel.failures = 0
+    }
+
+    /// The turn is made. If it is not safe from a power failure, its request waits, so that the server never confirms
+    /// what this device may forget.
+    private mutating func flushBeforeSending() {
+        do { try store.flush() } catch {
+            skeleton.actions.removeAll { if case .batch = $0 { true } else { false } }
+            push.inFlight?.isSent = false
+            push.retryAt = skeleton.time.monotonic + push.backoff.next(random.next())
+        }
     }
 
     /// The store or the delegate did not accept a turn of the network: its messages are lost, so the connection is made
@@ -146,7 +148,9 @@ package struct TreeMachine {
     private mutating func fail(_ error: TreeError) -> [TreeAction] {
         channel.failures += 1
         let reason = OfflineReason.storeFailed(error.detail)
-        if link.isOpen || link.isConnecting { actions.append(.disconnect) }
+        // The turn's own actions are lost, perhaps a disconnection or the report of an ended token among them.
+        skeleton.actions.append(.disconnect)
+        link.endedToken = nil
         channel.disconnected()
         if case .parked = link.state {
         } else if channel.failures >= TreeChannel.failuresMax {
@@ -156,14 +160,14 @@ package struct TreeMachine {
         }
         forgetTurn()
         updateStatus()
-        defer { actions = [] }
-        return actions
+        defer { skeleton.endTurn() }
+        return skeleton.actions
     }
 
     private mutating func callDelegate() throws(TreeError) {
-        guard let delegate, !events.isEmpty else { return }
+        guard let delegate, !skeleton.events.isEmpty else { return }
         var transaction = TreeTransaction(store)
-        for event in events {
+        for event in skeleton.events {
             do { try delegate.apply(event, in: &transaction) } catch {
                 throw TreeError(.store, "the app did not accept a change of the tree: \(type(of: error))")
             }
@@ -174,7 +178,7 @@ package struct TreeMachine {
         let next = currentStatus
         guard next != status else { return }
         status = next
-        actions.append(.status(next))
+        skeleton.actions.append(.status(next))
     }
 
     private var currentStatus: SyncStatus {
@@ -185,30 +189,10 @@ package struct TreeMachine {
         }
         switch channel.phase {
         case .closed, .opening: return .connecting
-        case .scanning(let scan): return .indexing(done: scan.read, of: scan.total)
+        case .scanning(let scan), .listing(let scan): return .indexing(done: scan.read, of: scan.total)
         case .refused(_, let detail): return .offline(.unreachable(detail))
         case .catchingUp, .live: return queue.isEmpty ? .upToDate : .syncing(pending: queue.count)
         }
-    }
-
-    /// Writes a row and notes that the turn has written.
-    mutating func write(_ row: NodeRow) throws(TreeError) {
-        hasWritten = true
-        try store.write(row)
-    }
-
-    mutating func write(_ operation: PendingOperation) throws(TreeError) {
-        hasWritten = true
-        queue.replace(operation)
-        try store.write(queue[operation.id] ?? operation)
-    }
-
-    /// The node with its path, as the app sees it; nil when it is not shown.
-    func shown(_ row: NodeRow) throws(TreeError) -> (node: Node, path: TreePath)? {
-        guard let node = row.node(isPending: queue.has(row.id)), let path = try store.path(of: .node(row.id)) else {
-            return nil
-        }
-        return (node, path)
     }
 }
 
@@ -218,6 +202,8 @@ package struct TreeOptions: Sendable {
     package var sync: SyncOptions
     /// What happens when a local node and another device's have one name.
     package var nameConflicts = NameConflictPolicy.rename
+    /// How much a new device reads.
+    package var skeleton = SkeletonPolicy.full
     /// The server's name for the owner, where it is not the id.
     package var userName: String?
 

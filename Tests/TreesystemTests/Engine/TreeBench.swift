@@ -50,10 +50,10 @@ final class TreeBench: Sendable {
     }
 
     /// Permits another token of ann's, until a time in milliseconds since 1970.
-    func permit(_ token: String, until expires: Int64? = nil) throws {
+    func permit(_ token: String, until expires: Int64? = nil, isReadOnly: Bool = false) throws {
         store.addGrant(
             TokenGrant(
-                app: try AppID("app"), user: try UserID("ann@example.com"), isReadOnly: false, expires: expires),
+                app: try AppID("app"), user: try UserID("ann@example.com"), isReadOnly: isReadOnly, expires: expires),
             tokenHash: Hash.sha256(Array(token.utf8)))
     }
 

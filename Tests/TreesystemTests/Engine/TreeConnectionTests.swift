@@ -29,6 +29,13 @@ struct TreeConnectionTests {
         #expect(refusal.reason == .stale && refusal.operation == 0 && refusal.current == 4)
     }
 
+    @Test("a refusal to a token that may only read is an answer; any other 401 is about the token")
+    func readOnly() throws {
+        guard case .answer(.refused(let refusal)) = reply(401, #"{"error":401}"#) else { return #expect(Bool(false)) }
+        #expect(refusal.code == .unauthorized && refusal.operation == nil)
+        #expect(reply(401, #"{"code":"unauthorized","message":"","hint":""}"#) == .unauthorized)
+    }
+
     @Test("whatever else arrives leaves open whether the batch was made, and is sent again after the asked pause")
     func unknown() {
         #expect(reply(401, "") == .unauthorized)

@@ -58,6 +58,43 @@ struct TreeDelegateTests {
         await other.close()
     }
 
+    @Test("a reader that falls behind gets the first events, and then the number of those that it missed")
+    func gap() async throws {
+        let session = try await bench.session()
+        let tree = try await session.tree()
+        let events = await tree.events
+        await tree.feed { machine throws(TreeError) in
+            machine.skeleton.events += [TreeEvent](repeating: .caughtUp, count: StreamLimits.eventsMax + 7)
+        }
+        var (read, missed) = (0, 0)
+        for await event in events {
+            read += 1
+            guard case .gap(let count) = event else { continue }
+            missed += count
+            if read - 1 + missed >= StreamLimits.eventsMax + 7 { break }
+        }
+        #expect(missed >= 7 && read > StreamLimits.eventsMax)
+        await session.close()
+    }
+
+    @Test("a token that may only read: a change fails with this reason, the token is kept, and reading goes on")
+    func readOnly() async throws {
+        let writing = try await bench.session()
+        let writer = try await writing.tree()
+        try await writer.createNode(at: .home("first"), content: .text("x"))
+        try await writer.waitUntilSynced(timeout: TreeBench.patience)
+        try bench.permit("reading-token", isReadOnly: true)
+        let session = try await bench.app(.memory).resume(bench.ann, accessToken: "reading-token")
+        let tree = try await session.tree()
+        try await tree.createNode(at: .home("mine"), content: .text("x"))
+        try await tree.wait { tree in try tree.queue.first?.state == .failed(reason: "read-only") }
+        try await writer.createNode(at: .home("theirs"), content: .text("y"))
+        try await tree.wait { tree in try tree.node(at: .home("theirs")) != nil }
+        #expect(await session.signOutReason == nil)
+        await session.close()
+        await writing.close()
+    }
+
     @Test("content is asked for when the change is ready; an error holds the change until retry asks again")
     func askedLate() async throws {
         let session = try await bench.session()

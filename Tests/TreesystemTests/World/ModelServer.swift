@@ -21,6 +21,8 @@ struct ModelServer: TreeView {
     /// Batches that arrived, repeated ones included.
     private(set) var received = 0
     var store = "store-1"
+    /// Whether the devices' token may only read.
+    var isReadOnly = false
     private var time: Int64 = 1_000_000
 
     // MARK: TreeView
@@ -50,6 +52,7 @@ struct ModelServer: TreeView {
 
     mutating func batch(_ body: [UInt8]) -> TreeBatchAnswer {
         received += 1
+        if isReadOnly { return .refused(BatchRefusal(.unauthorized, nil)) }
         let batch: TreeBatch
         do { batch = try TreeBatch(parsing: body) } catch { return .refused(BatchRefusal(error)) }
         if let known = batches[batch.id] {
@@ -148,6 +151,23 @@ struct ModelServer: TreeView {
         return AppliedChange(
             clientID: "batch", cv: Self.position(0), key: key, operation: operation,
             diff: diff.map { .value(.object($0)) }, sv: source, ev: end, ccids: [])
+    }
+
+    // MARK: Children
+
+    /// - Parameter pageNodes: nodes of a list at most, whatever the query permits.
+    func children(_ query: ChildrenQuery, pageNodes: Int) -> ChildrenPage {
+        let lists = query.parents.map { parent -> ChildList in
+            let all = nodes.filter { $0.value.record.parent == parent }.sorted {
+                $0.value.record.tag.text < $1.value.record.tag.text
+            }
+            let rest = all.filter { query.before == nil || $0.value.record.tag.text > query.before ?? "" }
+            let chosen = rest.prefix(min(query.limit, pageNodes))
+            return ChildList(
+                of: parent, chosen.map { ListedNode($0.key, version: $0.value.version, $0.value.record) },
+                next: rest.count > chosen.count ? chosen.last?.value.record.tag.text : nil)
+        }
+        return ChildrenPage(current: position, lists)
     }
 
     // MARK: The channel

@@ -18,12 +18,21 @@ final class TreeWorld {
     private(set) var now: Int64 = 1_000
     /// Whether the network loses and repeats.
     var isHostile = true
+    /// Whether statements of the devices' stores fail.
+    var hasFailingDisks = false {
+        didSet { if !hasFailingDisks { for device in devices { device.disk = nil } } }
+    }
     let pageNodes: Int
 
-    init(seed: UInt64, devices count: Int, pageNodes: Int = 7, policy: NameConflictPolicy = .rename) throws {
+    init(
+        seed: UInt64, devices count: Int, pageNodes: Int = 7, policy: NameConflictPolicy = .rename, lazy: Set<Int> = []
+    ) throws {
         random = SeededRandom(seed: seed)
         self.pageNodes = pageNodes
-        for number in 0..<count { devices.append(try WorldDevice(number, seed: random.next(), policy)) }
+        for number in 0..<count {
+            let skeleton = lazy.contains(number) ? SkeletonPolicy.lazy(depth: 1) : .full
+            devices.append(try WorldDevice(number, seed: random.next(), policy, skeleton))
+        }
     }
 
     /// The seeds of the random tests; `THICKET_TREE_SEED` names a single one.
@@ -43,6 +52,7 @@ final class TreeWorld {
     /// One event of the network or the clock.
     func step() throws {
         let device = devices[roll(devices.count)]
+        if hasFailingDisks, chance(10) { device.disk = FailingDisk(at: 1 + roll(60), untilTheEnd: chance(30)) }
         switch roll(isHostile ? 12 : 9) {
         case 0...3: try device.deliverToServer(self)
         case 4...7: try device.deliverToDevice(self)
@@ -60,7 +70,7 @@ final class TreeWorld {
 
     /// Delivers everything, until all devices have everything and have nothing more to send.
     func settleDown() throws {
-        isHostile = false
+        (isHostile, hasFailingDisks) = (false, false)
         for _ in 0..<300 {
             var isQuiet = true
             for device in devices {
@@ -81,13 +91,16 @@ final class TreeWorld {
 final class WorldDevice {
     let number: Int
     let store: TreeStore
-    private(set) var machine: TreeMachine
+    var machine: TreeMachine
     private let keys: TreeKeys
-    private let options: TreeOptions
+    /// Those of the next start of the program.
+    var options: TreeOptions
     private let seeds: SeededSource
     /// What the app keeps by the delegate, and reads of the store.
     let app: IndexApp
     private(set) var events = [TreeEvent]()
+    /// Fails in the next turn.
+    var disk: FailingDisk?
     private var isConnected = false
     /// Whether the server sends changes to this connection.
     private var isLive = false
@@ -97,14 +110,19 @@ final class WorldDevice {
     private var toDevice = [[UInt8]]()
     private var requests = [(id: BatchID, body: [UInt8])]()
     private var replies = [(id: BatchID, reply: BatchReply)]()
+    private var queries = [(number: Int64, query: ChildrenQuery)]()
+    private var pages = [(number: Int64, reply: ChildrenReply)]()
+    /// Requests for lists of children that the device has made.
+    private(set) var queriesMade = 0
 
-    init(_ number: Int, seed: UInt64, _ policy: NameConflictPolicy) throws {
+    init(_ number: Int, seed: UInt64, _ policy: NameConflictPolicy, _ skeleton: SkeletonPolicy) throws {
         self.number = number
         store = try TreeStore()
         let place = TreePlace(app: try AppID("notes"), owner: try UserID("user-1"))
         keys = TreeKeys(secret: SecureBytes(copying: (0..<32).map { UInt8($0) }), tree: place)
         var options = TreeOptions(SyncOptions(app: place.app, token: "token"))
         options.nameConflicts = policy
+        options.skeleton = skeleton
         self.options = options
         seeds = SeededSource(seed: seed)
         app = IndexApp()
@@ -121,7 +139,7 @@ final class WorldDevice {
     }
 
     var isAtRest: Bool {
-        machine.channel.phase == .live && machine.push.inFlight == nil
+        machine.channel.phase == .live && machine.push.inFlight == nil && machine.lists.isIdle
             && machine.queue.ids.allSatisfy { id in
                 guard let operation = machine.queue[id] else { return true }
                 switch operation.state {
@@ -132,24 +150,29 @@ final class WorldDevice {
             }
     }
 
-    private func isBlocked(_ id: OperationID) -> Bool {
+    private func isBlocked(_ id: OperationID, _ above: Set<OperationID> = []) -> Bool {
+        // Groups may depend on each other in a circle of operations.
+        if above.contains(id) { return false }
+        let above = above.union([id])
         guard let operation = machine.queue[id] else { return false }
+        // A node in an unknown part of a lazy skeleton waits until that part is opened.
+        if let row = try? store.row(operation.node), row.state == .unopened { return true }
         switch operation.state {
         case .held, .failed: return true
         case .waiting, .sending:
             // Its content is asked for when the removal of the branch that it is in is over.
             if operation.content == .ask, (try? store.row(operation.node))??.state.isConcealed == true { return true }
-            return operation.dependencies.contains { isBlocked($0) } || hasBlockedGroup(operation)
+            return operation.dependencies.contains { isBlocked($0, above) } || hasBlockedGroup(operation, above)
         }
     }
 
-    private func hasBlockedGroup(_ operation: PendingOperation) -> Bool {
+    private func hasBlockedGroup(_ operation: PendingOperation, _ above: Set<OperationID>) -> Bool {
         guard let group = operation.group else { return false }
         return machine.queue.ids.compactMap { machine.queue[$0] }.contains { each in
             guard each.group == group, each.id != operation.id else { return false }
             switch each.state {
             case .held, .failed: return true
-            case .waiting, .sending: return each.dependencies.contains { $0 != operation.id && isBlocked($0) }
+            case .waiting, .sending: return each.dependencies.contains { $0 != operation.id && isBlocked($0, above) }
             }
         }
     }
@@ -161,7 +184,7 @@ final class WorldDevice {
         }
         return
             "device \(number): \(machine.status), in flight \(machine.push.inFlight?.operations ?? []), "
-            + "\(requests.count) requests, \(replies.count) replies, asked \(machine.push.asked), \(states)"
+            + "\(requests.count) requests, \(replies.count) replies, asked \(machine.queue.asked), \(states)"
     }
 
     /// The row of the operation's node.
@@ -185,13 +208,40 @@ final class WorldDevice {
     func local<Value>(
         _ world: TreeWorld, _ body: (inout TreeMachine) throws(TreeError) -> Value
     ) throws(TreeError) -> Value {
-        let (value, actions) = try machine.turn(world.time, body)
-        perform(actions, world)
-        return value
+        let (before, failing) = try startFailing()
+        do throws(TreeError) {
+            let (value, actions) = try machine.turn(world.time, body)
+            store.beforeStatement = nil
+            perform(actions, world)
+            return value
+        } catch {
+            store.beforeStatement = nil
+            if failing?.hasFailed == true { checkUndone(before) }
+            throw error
+        }
     }
 
     private func outside(_ world: TreeWorld, _ body: (inout TreeMachine) throws(TreeError) -> Void) {
-        perform(machine.quietTurn(world.time, body), world)
+        let (before, failing) = (try? startFailing()) ?? ([], nil)
+        let actions = machine.quietTurn(world.time, body)
+        store.beforeStatement = nil
+        // A turn that succeeds ends the row of failures.
+        if failing?.hasFailed == true, machine.channel.failures > 0 { checkUndone(before) }
+        perform(actions, world)
+    }
+
+    private func startFailing() throws(TreeError) -> (before: [String], disk: FailingDisk?) {
+        guard let disk else { return ([], nil) }
+        self.disk = nil
+        let before = try store.dump()
+        store.beforeStatement = disk.statement
+        return (before, disk)
+    }
+
+    /// A turn failed: the store is as before, and so is what only the delegate writes.
+    private func checkUndone(_ before: [String]) {
+        let after = try? store.dump()
+        #expect(after == before, "device \(number)")
     }
 
     private func perform(_ actions: [TreeAction], _ world: TreeWorld) {
@@ -204,6 +254,9 @@ final class WorldDevice {
             case .disconnect: disconnect()
             case .send(let bytes): toServer.append(String(decoding: bytes, as: UTF8.self))
             case .batch(let id, let body): requests.append((id, body))
+            case .children(let number, let query):
+                queriesMade += 1
+                queries.append((number, query))
             case .ask(let id, let node, _):
                 let content = NodeContent(data: Array("content of \(node.id.text)".utf8))
                 outside(world) { machine throws(TreeError) in try machine.provided(id, .held(content)) }
@@ -219,8 +272,20 @@ final class WorldDevice {
     }
 
     func tick(_ world: TreeWorld) throws {
-        guard let deadline = machine.deadline, deadline <= world.now else { return }
+        guard let deadline = machine.deadline else {
+            // After three failures in a row the tree waits for the app.
+            if case .offline(.storeFailed) = machine.status { goOnline(world) }
+            return
+        }
+        guard deadline <= world.now else { return }
         outside(world) { machine throws(TreeError) in machine.tick() }
+    }
+
+    /// Requests that have not reached the server are lost.
+    func loseRequests() { requests = [] }
+
+    func goOnline(_ world: TreeWorld) {
+        outside(world) { machine throws(TreeError) in machine.goOnline() }
     }
 
     // MARK: - The network
@@ -240,6 +305,13 @@ final class WorldDevice {
             } else {
                 replies.append((request.id, .answer(answer)))
             }
+            return true
+        }
+        if !queries.isEmpty, toServer.isEmpty || world.chance(50) {
+            let (number, query) = queries.removeFirst()
+            let isLost = world.isHostile && world.chance(15)
+            let page = world.server.children(query, pageNodes: world.pageNodes)
+            pages.append((number, isLost ? .failed("lost", retryAfter: 0) : .page(page)))
             return true
         }
         guard isConnected, !toServer.isEmpty else { return false }
@@ -270,6 +342,11 @@ final class WorldDevice {
             if world.isHostile, world.chance(10) { replies.append(reply) }
             return true
         }
+        if !pages.isEmpty, toDevice.isEmpty || world.chance(50) {
+            let page = pages.removeFirst()
+            outside(world) { machine throws(TreeError) in try machine.childrenListed(page.number, page.reply) }
+            return true
+        }
         guard !toDevice.isEmpty else { return false }
         let count = 1 + world.roll(min(3, toDevice.count))
         let texts = Array(toDevice.prefix(count))
@@ -284,10 +361,17 @@ final class WorldDevice {
         outside(world) { machine throws(TreeError) in machine.closed(LinkClosure(detail: "cut")) }
     }
 
+    /// The position in the log is lost: all nodes are read again.
+    func forgetPosition(_ world: TreeWorld) throws {
+        try store.setNamedValue("cv", nil)
+        try restart(world)
+        try tick(world)
+    }
+
     /// The program ends and starts again: only the store is left.
     func restart(_ world: TreeWorld) throws {
         disconnect()
-        (requests, replies) = ([], [])
+        (requests, replies, queries, pages) = ([], [], [], [])
         machine = try Self.machine(store, keys, options, seeds, app)
     }
 

@@ -1,8 +1,8 @@
 import ThicketProtocol
-package import ThicketTreeShape
+import ThicketTreeShape
 
 /// Removing branches, and giving up or repeating operations.
-extension TreeMachine {
+extension TreeSkeleton {
     /// Removes a node and everything below it, here at once and then at the server.
     ///
     /// - Parameters:
@@ -10,8 +10,9 @@ extension TreeMachine {
     ///   - unknown: whether nodes that this device has not seen are removed too.
     /// - Returns: the operation; nil when the server had nothing of it.
     /// - Throws: `notFound`, `limit`, `store`.
-    package mutating func delete(
-        _ id: NodeID, outdated: Bool = true, unknown: Bool = true, queueing: Queueing = Queueing()
+    mutating func delete(
+        _ id: NodeID, outdated: Bool = true, unknown: Bool = true,
+        queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> OperationID? {
         let root = try shownRow(id)
         hasWritten = true
@@ -45,8 +46,7 @@ extension TreeMachine {
             if !isNeeded { try drop(operation) }
         }
         guard isLocal, !queue.has(node) else { return }
-        try store.removeRow(node)
-        keyring.forget(node)
+        try removeRow(node)
     }
 
     /// Gives up an operation that cannot be made, if its node is removed here: the node stays where the server has it.
@@ -75,9 +75,7 @@ extension TreeMachine {
     /// Removes a node that is removed here and that the server never had, once nothing waits for it.
     mutating func forgetUnsent(_ row: NodeRow) throws(TreeError) {
         guard row.version == 0, !queue.has(row.id) else { return }
-        hasWritten = true
-        try store.removeRow(row.id)
-        keyring.forget(row.id)
+        try removeRow(row.id)
     }
 
     /// Shows nodes again whose branch is no longer removed here, whatever was the reason. Runs at the end of each turn.
@@ -104,14 +102,14 @@ extension TreeMachine {
     /// Sends an operation again that was held or has failed.
     ///
     /// - Throws: `notFound`.
-    package mutating func retry(_ id: OperationID) throws(TreeError) {
+    mutating func retry(_ id: OperationID) throws(TreeError) {
         guard var operation = queue[id] else { throw TreeError(.notFound, "no operation \(id)") }
         switch operation.state {
         case .waiting, .sending: return
         case .held, .failed: break
         }
         (operation.state, operation.attempts) = (.waiting, 0)
-        push.pauses[id] = nil
+        queue.pauses[id] = nil
         try write(operation)
         // A node below one that was removed elsewhere needs it.
         for dependency in operation.dependencies {
@@ -122,7 +120,7 @@ extension TreeMachine {
     /// Gives up an operation: the node is again as the server has it; a node that the server never had is removed.
     ///
     /// - Throws: `notFound`; `limit` for an operation that is being sent.
-    package mutating func discard(_ id: OperationID) throws(TreeError) {
+    mutating func discard(_ id: OperationID) throws(TreeError) {
         guard let operation = queue[id] else { throw TreeError(.notFound, "no operation \(id)") }
         guard !operation.isSending else { throw TreeError(.limit, "the operation is being sent") }
         if operation.isDelete { return try restore(operation) }
@@ -170,8 +168,7 @@ extension TreeMachine {
             if row.version > 0 {
                 returning.append(row)
             } else if !queue.has(node) {
-                try store.removeRow(node)
-                keyring.forget(node)
+                try removeRow(node)
             }
         }
         for row in returning.reversed() { try showServers(row) }

@@ -1,44 +1,9 @@
 import ThicketProtocol
-package import ThicketTree
-package import ThicketTreeShape
+import ThicketTree
+import ThicketTreeShape
 
 /// Local changes: made in the store at once, and queued for the server.
-extension TreeMachine {
-    /// Where operations of one local change belong.
-    package struct Queueing: Sendable {
-        /// Operations that must be confirmed first.
-        package var after = Set<OperationID>()
-        package var priority: Int64 = 0
-        /// Operations with the same number reach the server together or not at all.
-        package var group: Int64?
-        /// Each version of the content is sent, also when a newer one is made before.
-        package var isKept = false
-
-        package init() {}
-    }
-
-    // MARK: - Finding
-
-    /// The place that a path names: a trunk or a node; nil when there is none.
-    package func place(at path: TreePath) throws(TreeError) -> NodeParent? {
-        var place = NodeParent.trunk(path.trunk)
-        for name in path.names {
-            guard let row = try store.rows(at: Place(place, name)).first else { return nil }
-            place = .node(row.id)
-        }
-        return place
-    }
-
-    package func row(at path: TreePath) throws(TreeError) -> NodeRow? {
-        guard case .node(let id)? = try place(at: path) else { return nil }
-        return try store.row(id)
-    }
-
-    func shownRow(_ id: NodeID) throws(TreeError) -> NodeRow {
-        guard let row = try store.row(id), row.state == .open else { throw .missing(id) }
-        return row
-    }
-
+extension TreeSkeleton {
     /// A place for a node that is new there.
     private func freePlace(at path: TreePath, for node: NodeID?) throws(TreeError) -> Place {
         guard let name = path.name, let above = path.parent else {
@@ -65,9 +30,9 @@ extension TreeMachine {
     ///   - path: its parent exists, its name is free.
     ///   - id: nil for a random one.
     /// - Throws: `nameTaken`, `parentMissing`, `depth`, `trunk`, `limit`, `store`.
-    package mutating func create(
+    mutating func create(
         at path: TreePath, id: NodeID? = nil, content: LocalContent = .ask, tags: [NodeMetadata.AppTag] = [],
-        modified: Int64? = nil, burnTime: Int64? = nil, queueing: Queueing = Queueing()
+        modified: Int64? = nil, burnTime: Int64? = nil, queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> NodeRow {
         let place = try freePlace(at: path, for: nil)
         let id = id ?? NodeID.random(keyring.random.bytes)
@@ -77,6 +42,7 @@ extension TreeMachine {
         var fields: WriteFields = [.creation, .place]
         if case .none = content {} else { fields.insert(.content) }
         try write(row)
+        if isLazy { try store.setListed(.node(id), true) }
         try enqueue(id, .write(fields), target: place, content: content, queueing)
         return row
     }
@@ -84,8 +50,8 @@ extension TreeMachine {
     /// Moves a node, or gives it another name.
     ///
     /// - Throws: `notFound`, `nameTaken`, `parentMissing`, `cycle`, `depth`, `trunk`, `limit`, `store`.
-    package mutating func move(
-        _ id: NodeID, to path: TreePath, queueing: Queueing = Queueing()
+    mutating func move(
+        _ id: NodeID, to path: TreePath, queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> NodeRow {
         var row = try shownRow(id)
         let place = try freePlace(at: path, for: id)
@@ -104,8 +70,9 @@ extension TreeMachine {
     }
 
     /// Replaces the content of a node.
-    package mutating func setContent(
-        of id: NodeID, _ content: LocalContent, modified: Int64? = nil, queueing: Queueing = Queueing()
+    mutating func setContent(
+        of id: NodeID, _ content: LocalContent, modified: Int64? = nil,
+        queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> NodeRow {
         var row = try shownRow(id)
         row.modified = modified ?? time.unix
@@ -115,8 +82,8 @@ extension TreeMachine {
     }
 
     /// Replaces the pairs of the app.
-    package mutating func setTags(
-        of id: NodeID, _ tags: [NodeMetadata.AppTag], queueing: Queueing = Queueing()
+    mutating func setTags(
+        of id: NodeID, _ tags: [NodeMetadata.AppTag], queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> NodeRow {
         var row = try shownRow(id)
         guard row.tags != tags else { return row }
@@ -127,8 +94,8 @@ extension TreeMachine {
     }
 
     /// Sets the time at which the server removes the node; nil: never.
-    package mutating func setBurnTime(
-        of id: NodeID, _ time: Int64?, queueing: Queueing = Queueing()
+    mutating func setBurnTime(
+        of id: NodeID, _ time: Int64?, queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> NodeRow {
         var row = try shownRow(id)
         guard row.burnTime != time else { return row }
@@ -143,7 +110,7 @@ extension TreeMachine {
     @discardableResult
     mutating func enqueue(
         _ node: NodeID, _ kind: PendingOperation.Kind, origin: Place? = nil, target: Place? = nil,
-        content: LocalContent = .none, _ queueing: Queueing = Queueing()
+        content: LocalContent = .none, _ queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> OperationID {
         guard queue.count < OperationQueue.operationsMax else {
             throw TreeError(.limit, "\(OperationQueue.operationsMax) changes wait for the server")
@@ -195,7 +162,7 @@ extension TreeMachine {
         case .held: operation.content = .held
         case .source: operation.content = .source
         }
-        push.asked.remove(operation.id)
+        queue.asked.remove(operation.id)
         try write(operation)
         switch content {
         case .held(let content): try store.setHeldContent(operation.id, HeldContent.octets(content))
@@ -212,8 +179,6 @@ extension TreeMachine {
             if let operation = queue[follower] { try store.write(operation) }
         }
         try store.removeOperation(operation.id)
-        push.pauses[operation.id] = nil
-        push.asked.remove(operation.id)
         if operation.content == .spooled || operation.content == .uploaded || operation.content == .source {
             actions.append(.forget(operation.id))
         }

@@ -3,7 +3,7 @@ import ThicketTree
 import ThicketTreeShape
 
 /// Local changes that meet those of other devices (treesystem 4.7, "Rebase").
-extension TreeMachine {
+extension TreeSkeleton {
     /// - Parameters:
     ///   - theirs: what the other device changed.
     ///   - mine: what waiting operations of this device write.
@@ -38,20 +38,34 @@ extension TreeMachine {
     }
 
     /// Another device's move and a waiting one of this device would make a cycle (T9): this device's is given up.
-    mutating func breakCycle(through row: NodeRow) throws(TreeError) {
+    ///
+    /// - Returns: whether there was a cycle; then the row is written.
+    mutating func breakCycle(through row: NodeRow) throws(TreeError) -> Bool {
         let above = try store.ancestors(of: row.parent)
-        guard above.contains(row.id) else { return }
-        for id in above where queue.fields(of: id).contains(.place) {
+        guard let end = above.firstIndex(of: row.id) else { return false }
+        try write(row)
+        for id in above[...end] where queue.fields(of: id).contains(.place) {
             guard var other = try store.row(id), other.version > 0, let opened = try open(other) else { continue }
             // One that is being sent will be refused.
             for operation in queue.operations(of: id) where operation.fields.contains(.place) && !operation.isSending {
                 try drop(.place, of: operation)
             }
-            (other.parent, other.name) = (opened.record.parent, opened.name)
-            try write(other)
-            if other.state == .open { try clearPlace(of: other) }
-            if let (node, _) = try shown(other) { events.append(.conflict(.location(node))) }
+            try putBack(&other, opened)
         }
+        return true
+    }
+
+    /// Puts a node where the server has it, which may be inside or outside of a branch that is removed here.
+    private mutating func putBack(_ row: inout NodeRow, _ opened: OpenedNode) throws(TreeError) {
+        let before = row.state == .open ? try shown(row) : nil
+        (row.parent, row.name) = (opened.record.parent, opened.name)
+        if before != nil || row.state.isConcealed { row.state = try state(of: row) }
+        try write(row)
+        guard row.state == .open else { return try hide(row, before) }
+        try clearPlace(of: row)
+        guard let (node, path) = try shown(row) else { return }
+        if before == nil { try uncover(row, node, path) }
+        events.append(.conflict(.location(node)))
     }
 
     /// Both changed the content: this device's waits for the app, so that neither is lost.
@@ -79,11 +93,11 @@ extension TreeMachine {
     /// Another device's node has its place at the server; local nodes with the same name that are not there yet give
     /// way.
     mutating func clearPlace(of row: NodeRow) throws(TreeError) {
-        guard let place = row.place else { return }
+        guard !queue.isEmpty, let place = row.place else { return }
         for other in try store.rows(at: place) where other.id != row.id {
             // A node that is at this place at the server too has moved; its change will arrive.
             guard queue.fields(of: other.id).contains(.place) else { continue }
-            if options.nameConflicts == .adopt, try isContainer(other) {
+            if nameConflicts == .adopt, try isContainer(other) {
                 try adopt(other, into: row)
             } else {
                 try rename(other)
@@ -131,8 +145,7 @@ extension TreeMachine {
             }
         }
         for operation in queue.operations(of: mine.id).reversed() { try drop(operation) }
-        try store.removeRow(mine.id)
-        keyring.forget(mine.id)
+        try removeRow(mine.id)
         if let node = theirs.node(isPending: queue.has(theirs.id)) {
             events.append(.conflict(.name(node, from: path, to: path)))
         }

@@ -3,7 +3,7 @@ import ThicketTreeShape
 
 /// Operations that put a node below one that is gone: another device removed it, or it was given up here. Such an
 /// operation can never be sent as it is.
-extension TreeMachine {
+extension TreeSkeleton {
     /// Gives an operation whose new parent is gone another place.
     ///
     /// A node that the server has stays where it is; a new node is created where later operations move it, and

@@ -1,0 +1,143 @@
+import ThicketCrypto
+import ThicketProtocol
+import ThicketTree
+import ThicketTreeShape
+
+/// Operations of a batch that is being made, and what their nodes are after them. Each is sealed from the newest state
+/// of its node.
+struct BatchDraft {
+    private(set) var sent = [TreeStore.Sent]()
+    private(set) var bytes = 0
+    private var records = [NodeID: (record: NodeRecord, version: Version)]()
+    /// Operations that are not in the batch although they were chosen.
+    private var excluded = Set<OperationID>()
+    /// Nodes that are created again: the server goes on with their versions, which this device does not know, so a
+    /// later operation of theirs is in another batch.
+    private var again = Set<NodeID>()
+
+    private mutating func add(_ operation: PendingOperation, _ json: JSONValue) {
+        let body = json.serialized()
+        sent.append(TreeStore.Sent(operation: operation.id, body: body))
+        bytes += body.count
+    }
+
+    /// Seals a unit; if one of its operations cannot be made, the draft stays as it is, and the others wait for it.
+    mutating func seal(_ unit: [OperationID], _ skeleton: inout TreeSkeleton) throws(TreeError) {
+        let canBeSealed = unit.allSatisfy { id in
+            guard let operation = skeleton.queue[id] else { return true }
+            return operation.dependencies.isDisjoint(with: excluded) && !again.contains(operation.node)
+        }
+        guard canBeSealed else { return excluded.formUnion(unit) }
+        let before = unit.count > 1 ? self : nil
+        for id in unit {
+            // Sealing may drop operations, and with them dependencies of others.
+            guard let operation = skeleton.queue[id] else { continue }
+            do throws(TreeError) { try seal(operation, &skeleton) } catch {
+                if error.code == .store { throw error }
+                if let before { self = before }
+                excluded.formUnion(unit)
+                if try !skeleton.replaceLostPlace(of: operation) { try skeleton.fail(operation, error) }
+                return
+            }
+        }
+    }
+
+    /// Seals an operation from the newest state of its node.
+    private mutating func seal(
+        _ operation: PendingOperation, _ skeleton: inout TreeSkeleton
+    ) throws(TreeError) {
+        guard let row = try skeleton.store.row(operation.node) else { return try skeleton.drop(operation) }
+        var operation = operation
+        if operation.isCreation, row.version > 0 {
+            // Another device has created the removed node again.
+            operation.kind = .write(operation.fields.subtracting(.creation))
+            try skeleton.write(operation)
+        }
+        let version = records[row.id]?.version ?? row.version
+        if operation.isDelete {
+            guard version > 0 else {
+                try skeleton.drop(operation)
+                return try skeleton.forgetUnsent(row)
+            }
+            let removal = try Self.removal(operation, version, skeleton.store)
+            return add(operation, TreeOperation.deleteTree(removal).json)
+        }
+        let record = try record(operation, row, version, &skeleton)
+        records[row.id] = (record, version + 1)
+        if version == 0 { if try skeleton.store.kept(row.id) != nil { again.insert(row.id) } }
+        add(operation, TreeOperation.put(row.id, source: version, record).json)
+    }
+
+    private static func removal(
+        _ operation: PendingOperation, _ version: Version, _ store: TreeStore
+    ) throws(TreeError) -> BranchRemoval {
+        let kept = try store.deletion(operation.id) ?? ([], 3)
+        var known = [NodeID: Version]()
+        for start in stride(from: 0, to: kept.known.count - 23, by: 24) {
+            guard let id = NodeID(octets: kept.known[start..<start + 16]) else { continue }
+            known[id] = kept.known[start + 16..<start + 24].reduce(0) { $0 << 8 | Version($1) }
+        }
+        let source = known.removeValue(forKey: operation.node) ?? version
+        return BranchRemoval(
+            operation.node, source: source, known: known, includesOutdated: kept.options & 1 != 0,
+            includesUnknown: kept.options & 2 != 0)
+    }
+
+    private func record(
+        _ operation: PendingOperation, _ row: NodeRow, _ version: Version, _ skeleton: inout TreeSkeleton
+    ) throws(TreeError) -> NodeRecord {
+        let (known, store) = (records, skeleton.store)
+        let lookUp = { (id: NodeID) throws(TreeError) -> NodeRecord? in
+            if let made = known[id] { return made.record }
+            guard let text = try store.row(id)?.record else { return nil }
+            return try? NodeRecord(parsing: text, from: .server)
+        }
+        let base = try lookUp(row.id)
+        let place = operation.target?.parent ?? base?.parent ?? row.parent
+        // Keys of nodes that are created in this batch are not kept: the batch may be refused.
+        guard let parent = try skeleton.keyring.keys(of: place, keeps: false, lookUp) else {
+            throw TreeError(.quarantined, "the parent's record does not open")
+        }
+        let name = operation.target?.name ?? row.name
+        let content = try Self.content(of: operation, store)
+        let kept = try version > 0 ? nil : store.kept(row.id).flatMap { KeptNode(octets: SecureBytes(copying: $0)) }
+        do throws(SealFault) {
+            if version == 0 {
+                guard let name else { throw SealFault.badAppTags }
+                return try skeleton.keyring.sealer.create(
+                    NodeDraft(
+                        name, content: content ?? .none, modified: row.modified, appTags: row.tags,
+                        burnTime: row.burnTime), row.id, below: parent, again: kept)
+            }
+            guard let base, let above = try? skeleton.keyring.keys(of: base.parent, keeps: false, lookUp),
+                let opened = try? skeleton.keyring.opener.open(base, row.id, below: above)
+            else { throw SealFault.otherEpoch }
+            let edit = NodeEdit(
+                name: operation.target?.name, content: content, modified: content == nil ? nil : row.modified,
+                appTags: operation.fields.contains(.tags) ? row.tags : nil,
+                burn: operation.fields.contains(.burnTime) ? row.burnTime.map { .at($0) } ?? .never : nil)
+            return try skeleton.keyring.sealer.edit(opened, edit, below: parent, replacing: version)
+        } catch {
+            throw TreeError(.content, "the record could not be made: \(error)")
+        }
+    }
+
+    private static func content(
+        of operation: PendingOperation, _ store: TreeStore
+    ) throws(TreeError) -> DraftContent? {
+        guard operation.fields.contains(.content) else { return nil }
+        switch operation.content {
+        case .none: return DraftContent.none
+        case .held:
+            guard let content = try store.heldContent(operation.id).flatMap(HeldContent.content) else {
+                throw TreeError(.content, "the kept content is damaged")
+            }
+            return .inline(content)
+        case .uploaded:
+            guard let record = try store.spool(operation.id).flatMap(SpoolRecord.init(octets:)), let blob = record.blob
+            else { throw TreeError(.content, "the kept plan of the content is damaged") }
+            return .blob(record.plan, blob)
+        case .spooled, .ask, .source: throw TreeError(.content, "the content is not ready")
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import ThicketClient
+package import ThicketTreeShape
+
+/// The lists of children that a device with a lazy skeleton reads, one request at a time. Pure.
+package struct ChildListing: Sendable {
+    /// A list that is read: from which place on, and how far below the trunks its nodes are.
+    struct Task: Sendable, Equatable {
+        let parent: NodeParent
+        var before: String?
+        /// Levels below the parent that are read too; nil: none.
+        var levels: Int?
+    }
+
+    private var waiting = [Task]()
+    private(set) var inFlight: (number: Int64, tasks: [Task])?
+    /// Parents whose lists are not complete yet. Changes of their children are applied as if they were.
+    private(set) var parents = Set<NodeParent>()
+    /// Nodes that were removed since the oldest list began: a page may still have them.
+    private(set) var removed = [NodeID: Int64]()
+    /// No request is made before this time.
+    var retryAt: Int64?
+    var backoff = Backoff(shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
+    private var counter: Int64 = 0
+
+    package var isIdle: Bool { waiting.isEmpty && inFlight == nil }
+
+    func contains(_ parent: NodeParent) -> Bool { parents.contains(parent) }
+
+    mutating func add(_ parent: NodeParent, levels: Int? = nil) {
+        guard parents.insert(parent).inserted else { return }
+        waiting.append(Task(parent: parent, levels: levels))
+    }
+
+    /// What the app opens is read before the levels of a first reading, which are read from the top down.
+    mutating func prefer(_ parent: NodeParent) {
+        var task = Task(parent: parent)
+        if let place = waiting.firstIndex(where: { $0.parent == parent }) {
+            task = waiting.remove(at: place)
+        } else if !parents.insert(parent).inserted {
+            return
+        }
+        waiting.insert(task, at: 0)
+    }
+
+    /// The next request: the next page of one list, or the first pages of many, in the order in which they were asked
+    /// for.
+    mutating func next(at now: Int64) -> (number: Int64, query: ChildrenQuery)? {
+        guard inFlight == nil, retryAt.map({ $0 <= now }) ?? true, let first = waiting.first else { return nil }
+        retryAt = nil
+        let tasks =
+            first.before == nil
+            ? Array(waiting.prefix(TreeLimits.childrenParentsMax).prefix { $0.before == nil }) : [first]
+        waiting.removeFirst(tasks.count)
+        counter += 1
+        inFlight = (counter, tasks)
+        return (
+            counter,
+            ChildrenQuery(
+                of: tasks.map(\.parent), limit: TreeLimits.childrenMax / tasks.count, order: .tag, before: first.before)
+        )
+    }
+
+    /// The request with this number is over.
+    ///
+    /// - Returns: nil for one that is not awaited.
+    mutating func finish(_ number: Int64) -> [Task]? {
+        guard let request = inFlight, request.number == number else { return nil }
+        inFlight = nil
+        return request.tasks
+    }
+
+    /// The same lists again.
+    mutating func again(_ tasks: [Task]) { waiting.insert(contentsOf: tasks, at: 0) }
+
+    /// Goes on with a list before others begin.
+    mutating func goOn(_ task: Task, before: String) {
+        var task = task
+        task.before = before
+        waiting.insert(task, at: 0)
+    }
+
+    mutating func complete(_ parent: NodeParent) {
+        parents.remove(parent)
+        if parents.isEmpty { removed = [:] }
+    }
+
+    mutating func addRemoval(_ id: NodeID, _ version: Int64) {
+        if !parents.isEmpty { removed[id] = version }
+    }
+
+    /// The request in flight is not awaited any more; it is made again.
+    mutating func forgetRequest() {
+        guard let request = inFlight else { return }
+        inFlight = nil
+        again(request.tasks)
+    }
+}
+
+/// The answer to a request for lists of children, or its failure.
+package enum ChildrenReply: Sendable, Equatable {
+    case page(ChildrenPage)
+    /// The pause in milliseconds is what the server asked for.
+    case failed(String, retryAfter: Int64)
+    case unauthorized
+}

@@ -1,0 +1,118 @@
+import ThicketProtocol
+package import ThicketTreeShape
+
+/// Lists of children, for a lazy skeleton.
+extension TreeMachine {
+    /// Whether all children of a place are known: always in a full skeleton.
+    package func isListed(_ parent: NodeParent) throws(TreeError) -> Bool { try skeleton.isListed(parent) }
+
+    /// Reads the children of places whose lists this device does not have.
+    package mutating func load(_ parents: [NodeParent]) throws(TreeError) {
+        for parent in parents.reversed() where try !isListed(parent) { lists.prefer(parent) }
+    }
+
+    /// A new device reads the first levels; one that has lost its position reads again what it had read.
+    mutating func beginLists() throws(TreeError) {
+        let scan = try newScan()
+        channel.phase = .listing(scan)
+        channel.answerDue = nil
+        lists = ChildListing()
+        for trunk in Trunk.allCases { lists.add(.trunk(trunk), levels: (options.skeleton.depth ?? 1) - 1) }
+        for parent in try store.listedParents() { lists.add(parent) }
+    }
+
+    /// Runs at the end of each turn.
+    mutating func pumpLists() {
+        switch channel.phase {
+        case .listing, .catchingUp, .live: break
+        case .closed, .opening, .scanning, .refused: return
+        }
+        guard link.isOpen, !push.waitsForToken, let (number, query) = lists.next(at: skeleton.time.monotonic) else {
+            return
+        }
+        skeleton.actions.append(.children(number, query))
+    }
+
+    package mutating func childrenListed(_ number: Int64, _ reply: ChildrenReply) throws(TreeError) {
+        guard let tasks = lists.finish(number) else { return }
+        switch reply {
+        case .page(let page): try received(page, tasks)
+        case .failed(_, let pause):
+            lists.again(tasks)
+            lists.retryAt = skeleton.time.monotonic + max(pause, lists.backoff.next(random.next()))
+        case .unauthorized:
+            lists.again(tasks)
+            tokenEnded("the token was refused")
+        }
+    }
+
+    private mutating func received(_ page: ChildrenPage, _ tasks: [ChildListing.Task]) throws(TreeError) {
+        lists.backoff.reset()
+        guard page.lists.map(\.parent) == tasks.map(\.parent) else {
+            lists.again(tasks)
+            lists.retryAt = skeleton.time.monotonic + lists.backoff.next(random.next())
+            return
+        }
+        var scan = listingScan
+        if scan?.current == nil { scan?.current = page.current }
+        for (list, task) in zip(page.lists, tasks) {
+            scan?.read += Int64(list.nodes.count)
+            for node in list.nodes where node.record.parent == list.parent {
+                try received(node, scan)
+                if let levels = task.levels, levels > 0 { lists.add(.node(node.id), levels: levels - 1) }
+            }
+            if let next = list.next, next != task.before {
+                lists.goOn(task, before: next)
+            } else {
+                lists.complete(list.parent)
+                skeleton.hasWritten = true
+                try store.setListed(list.parent, true)
+            }
+        }
+        guard let scan else { return }
+        channel.phase = .listing(scan)
+        if lists.isIdle { try finishLists(scan) }
+    }
+
+    private var listingScan: TreeChannel.Scan? { if case .listing(let scan) = channel.phase { scan } else { nil } }
+
+    private mutating func received(_ node: ListedNode, _ scan: TreeChannel.Scan?) throws(TreeError) {
+        if let version = lists.removed[node.id], version >= node.version { return }
+        let isSame = scan?.isSame ?? true
+        if let row = try store.row(node.id), row.version > 0 {
+            skeleton.hasWritten = true
+            if let scan { try store.setScan(scan.id, of: node.id) }
+            // The log may have brought a newer record before the page arrived.
+            if isSame, row.version >= node.version { return }
+            if !isSame { try skeleton.keepDiffering(row, node.record.object) }
+        }
+        try received(node.id, node.record.object, version: node.version)
+    }
+
+    private mutating func finishLists(_ scan: TreeChannel.Scan) throws(TreeError) {
+        try removeUnlisted(scan)
+        try endReading(scan)
+    }
+
+    /// Nodes that are not in the list of their parent are gone. Nodes whose parent's list is not known cannot be
+    /// judged: without local changes they are forgotten, and come again with that list.
+    private mutating func removeUnlisted(_ scan: TreeChannel.Scan) throws(TreeError) {
+        var (gone, unknown) = ([NodeID: Int](), [NodeID]())
+        for id in try store.unlisted(scan: scan.id) {
+            guard let row = try store.row(id) else { continue }
+            if try isListed(row.parent) {
+                for below in try store.branch(of: id) {
+                    gone[below] = try store.ancestors(of: .node(below)).count
+                }
+            } else {
+                let branch = try store.branch(of: id)
+                if !branch.contains(where: { queue.has($0) }) { unknown += branch.reversed() }
+            }
+        }
+        for (id, _) in gone.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
+            guard let row = try store.row(id), row.version > 0 else { continue }
+            try scan.isSame ? removed(id, at: row.version) : skeleton.keepUnlisted(row)
+        }
+        for id in unknown { try skeleton.forget(id) }
+    }
+}

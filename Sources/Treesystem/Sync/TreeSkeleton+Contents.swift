@@ -1,0 +1,51 @@
+import ThicketTree
+import ThicketTreeShape
+
+/// Where the contents of nodes are.
+extension TreeSkeleton {
+    /// The blob of a node; nil for a node without content, and for content in the record.
+    mutating func reference(of id: NodeID) throws(TreeError) -> BlobReference? {
+        let row = try shownRow(id)
+        guard let opened = try open(row), case .blob(_, _, let blob)? = opened.record.data else { return nil }
+        do throws(NodeFault) {
+            guard let (key, map) = try opened.contentMap() else { return nil }
+            return BlobReference(
+                owner: keyring.keys.tree.owner, node: id, blob: blob, key: key, map: map, version: row.version)
+        } catch { throw TreeError(.contentDamaged, error.description) }
+    }
+
+    /// The content that is in the store: what waits for the server, otherwise what is in the record.
+    mutating func content(of id: NodeID) throws(TreeError) -> NodeContent? {
+        let row = try shownRow(id)
+        if let waiting = queue.operations(of: id).last(where: { $0.fields.contains(.content) }) {
+            guard waiting.content == .held else { return nil }
+            return try store.heldContent(waiting.id).flatMap(HeldContent.content)
+        }
+        guard let opened = try open(row), case .inline? = opened.record.data else { return nil }
+        do throws(NodeFault) { return try opened.inlineContent() } catch {
+            throw TreeError(.contentDamaged, error.description)
+        }
+    }
+
+    /// The spool file of an operation is gone: `retry` asks for the content again.
+    ///
+    /// - Returns: whether the operation had one.
+    mutating func loseSpool(of id: OperationID) throws(TreeError) -> Bool {
+        guard var operation = queue[id], operation.content == .spooled else { return false }
+        operation.content = .ask
+        try store.setSpool(id, nil)
+        try write(operation)
+        return true
+    }
+
+    /// The marks, moved to the versions that this device has: an older content cannot be downloaded any more.
+    mutating func currentMarks() throws(TreeError) -> [DownloadMark] {
+        var stored = StoredMarks(store: store)
+        for mark in try stored.marks() {
+            guard let row = try store.row(mark.node), row.version > mark.version else { continue }
+            hasWritten = true
+            try DownloadMarks.mark(mark.node, mark.components, version: row.version, in: &stored)
+        }
+        return try DownloadMarks.pending(in: stored) { _ throws(TreeError) in true }
+    }
+}

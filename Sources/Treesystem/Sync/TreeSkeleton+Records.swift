@@ -1,0 +1,258 @@
+import ThicketProtocol
+import ThicketTree
+import ThicketTreeShape
+
+/// Showing what the server has, apart from what local changes write.
+extension TreeSkeleton {
+    // MARK: - Showing a record
+
+    /// Opens a record and shows the node.
+    ///
+    /// - Parameter reports: whether the app is told what changed.
+    mutating func show(
+        _ id: NodeID, _ record: NodeRecord, _ text: [UInt8], _ version: Version, reports: Bool = false
+    ) throws(TreeError) {
+        var waiting = [(id, record, text, version)]
+        while let (id, record, text, version) = waiting.popLast() {
+            guard try showOne(id, record, text, version, reports) else { continue }
+            waiting += try uncovered(below: id)
+        }
+    }
+
+    /// The records below a node that can be shown now: those that arrived before their parent, and those that are no
+    /// longer in a branch that is removed here. Nodes without a record are shown at once.
+    private mutating func uncovered(
+        below id: NodeID
+    ) throws(TreeError) -> [(NodeID, NodeRecord, [UInt8], Version)] {
+        let isShown = try store.state(of: id) == .open
+        var (found, places) = ([(NodeID, NodeRecord, [UInt8], Version)](), [id])
+        while let place = places.popLast() {
+            for row in try store.hiddenChildren(of: .node(place)) {
+                guard row.state == .unopened || (isShown && row.state.isConcealed && !isDeleted(row.id)) else {
+                    continue
+                }
+                if let text = row.record, let record = try? NodeRecord(parsing: text, from: .server) {
+                    found.append((row.id, record, text, row.version))
+                } else if row.version == 0 {
+                    guard queue.has(row.id) else {
+                        try forgetUnsent(row)
+                        continue
+                    }
+                    var row = row
+                    row.state = .open
+                    try write(row)
+                    places.append(row.id)
+                }
+            }
+        }
+        return found
+    }
+
+    /// - Returns: whether the node's keys are known now.
+    private mutating func showOne(
+        _ id: NodeID, _ record: NodeRecord, _ text: [UInt8], _ version: Version, _ reports: Bool
+    ) throws(TreeError) -> Bool {
+        guard let parent = try parentKeys(of: record.parent) else {
+            try keepUnopened(id, record, text, version)
+            return false
+        }
+        let opened: OpenedNode
+        do throws(NodeFault) { opened = try keyring.opener.open(record, id, below: parent) } catch {
+            guard case .nameMismatch(let node) = error else {
+                try quarantine(IntegrityFault(id, .seal, error.description), version, text)
+                return false
+            }
+            keyring.keep(node.childKeys, of: id)
+            try quarantine(IntegrityFault(id, .nameMismatch, error.description), version, text)
+            return true
+        }
+        try accept(opened, text, version, reports)
+        return true
+    }
+
+    /// What opens and makes records below a place; nil when the place is not known yet.
+    mutating func parentKeys(of place: NodeParent) throws(TreeError) -> ParentKeys? {
+        let (store, mayBe) = (store, hasQuarantined)
+        return try keyring.keys(of: place) { id throws(TreeError) in
+            let newest = mayBe ? try store.quarantined(id) : nil
+            let known = try store.row(id)?.record
+            guard let text = newest ?? known else { return nil }
+            return try? NodeRecord(parsing: text, from: .server)
+        }
+    }
+
+    private mutating func keepUnopened(
+        _ id: NodeID, _ record: NodeRecord, _ text: [UInt8], _ version: Version
+    ) throws(TreeError) {
+        try leave(id)
+        var row = try store.row(id) ?? NodeRow(id, parent: record.parent, name: nil, state: .unopened)
+        // A record that is shown again was not listed by that.
+        if row.record != text { row.scan = listing ?? row.scan }
+        (row.version, row.record, row.changed) = (version, text, record.stamps.changed)
+        if !queue.fields(of: id).contains(.place) { (row.parent, row.name) = (record.parent, nil) }
+        if !row.state.isConcealed { row.state = .unopened }
+        try write(row)
+    }
+
+    /// A shown node goes below one that this device does not have yet: it is not shown until that one is, and neither
+    /// is what is below it.
+    private mutating func leave(_ root: NodeID) throws(TreeError) {
+        guard try store.row(root)?.state == .open else { return }
+        for id in try store.branch(of: root).reversed() {
+            guard var row = try store.row(id), row.state == .open else { continue }
+            if let (node, path) = try shown(row) { events.append(.deleted(node, path)) }
+            row.state = .unopened
+            try write(row)
+        }
+    }
+
+    /// The last good record stays; the version is the newest, so that a change of this device repairs the record.
+    mutating func quarantine(
+        _ fault: IntegrityFault, _ version: Version, _ text: [UInt8]
+    ) throws(TreeError) {
+        var row =
+            try store.row(fault.node)
+            ?? NodeRow(fault.node, parent: .trunk(.home), name: nil, state: .quarantined)
+        if row.state == .unopened { row.state = .quarantined }
+        (row.version, row.scan) = (version, listing ?? row.scan)
+        if row.state == .quarantined {
+            row.record = text
+            if let record = try? NodeRecord(parsing: text, from: .server) { row.parent = record.parent }
+        }
+        try write(row)
+        hasQuarantined = true
+        try store.quarantine(fault, version, text)
+        try reportFault(fault)
+    }
+
+    mutating func reportFault(_ fault: IntegrityFault) throws(TreeError) { events.append(.integrity(fault)) }
+
+    /// Makes a genuine record the server's state of the node, and shows what local operations do not write.
+    private mutating func accept(
+        _ opened: OpenedNode, _ text: [UInt8], _ version: Version, _ reports: Bool
+    ) throws(TreeError) {
+        let id = opened.id
+        let old = try store.row(id)
+        if let operation = try sentOperation(of: opened.record, id) {
+            return try confirm(operation, opened, version: version, row: old)
+        }
+        var row = old ?? NodeRow(id, parent: opened.record.parent, name: opened.name, state: .open)
+        let before = old.map { $0.state == .open } == true ? try shown(row) : nil
+        let theirs = try changes(from: old, to: opened, text)
+        // A record that is shown again was not listed by that.
+        if old?.record != text { row.scan = listing ?? row.scan }
+        (row.version, row.record) = (version, text)
+        row.changed = opened.record.stamps.changed ?? row.changed
+        let mine = view(opened, in: &row)
+        // While there is a cycle, a node's state cannot be known from the nodes above it.
+        if try breakCycle(through: row) { row = try store.row(id) ?? row }
+        row.state = try state(of: row)
+        // Removed, and created again by another device before this device's removal was answered.
+        if old == nil, row.state == .leaving { row.state = .covered }
+        if row.state == .unopened { try leave(id) }
+        try write(row)
+        if hasQuarantined { try store.releaseQuarantine(id) }
+        try stopWaiting(id, version)
+        keyring.keep(opened.childKeys, of: id)
+        if old?.version == 0 {
+            try createdElsewhere(id)
+            try store.releaseKept(id)
+        }
+        if row.state == .unopened { return }
+        guard row.state == .open else { return try hide(row, before) }
+        if !mine.contains(.place) { try clearPlace(of: row) }
+        if reports { try report(row, before, theirs) }
+        try meet(theirs, mine, opened, row)
+    }
+
+    /// Whether a node is shown, or removed with the branch that it is in.
+    func state(of row: NodeRow) throws(TreeError) -> NodeRow.State {
+        if isDeleted(row.id) { return .leaving }
+        guard case .node(let id) = row.parent else { return .open }
+        let above = try store.state(of: id)
+        if above == .unopened { return .unopened }
+        guard above?.isConcealed == true else { return .open }
+        return row.state == .leaving ? .leaving : .covered
+    }
+
+    /// A node that was to be removed is shown again, with what is below it.
+    mutating func uncover(_ row: NodeRow, _ node: Node, _ path: TreePath) throws(TreeError) {
+        events.append(.discovered(node, path))
+        for (id, record, text, version) in try uncovered(below: row.id) {
+            try show(id, record, text, version, reports: true)
+        }
+    }
+
+    /// Shows what the server has, except for what waiting operations write.
+    ///
+    /// - Returns: what they write.
+    @discardableResult
+    func view(_ opened: OpenedNode, in row: inout NodeRow) -> WriteFields {
+        let mine = queue.fields(of: row.id)
+        if !mine.contains(.place) { (row.parent, row.name) = (opened.record.parent, opened.name) }
+        if !mine.contains(.content) { (row.content, row.modified) = (opened.contentInfo, opened.metadata.modified) }
+        if !mine.contains(.tags) { row.tags = opened.metadata.appTags }
+        if !mine.contains(.burnTime) { row.burnTime = opened.record.burnTime }
+        return mine
+    }
+
+    /// A node came into a branch that is removed here: it is removed with the rest, or shown again with what is left.
+    mutating func hide(_ row: NodeRow, _ before: (node: Node, path: TreePath)?) throws(TreeError) {
+        guard let before else { return }
+        events.append(.deleted(before.node, before.path))
+        for id in try store.branch(of: row.id) {
+            guard var row = try store.row(id), row.state == .open else { continue }
+            let shown = try shown(row)
+            row.state = .covered
+            try write(row)
+            if let shown { events.append(.deleted(shown.node, shown.path)) }
+        }
+    }
+
+    func isDeleted(_ id: NodeID) -> Bool { queue.operations(of: id).contains(where: \.isDelete) }
+
+    /// What another device changed between two records of a node.
+    private func changes(
+        from old: NodeRow?, to opened: OpenedNode, _ text: [UInt8]
+    ) throws(TreeError) -> WriteFields {
+        // A record that waited for its parent is the old one itself.
+        guard let known = old?.record, known != text, let base = try? NodeRecord(parsing: known, from: .server) else {
+            return []
+        }
+        var changes = WriteFields()
+        if base.parent != opened.record.parent || base.tag != opened.record.tag { changes.insert(.place) }
+        if base.data?.id != opened.record.data?.id { changes.insert(.content) }
+        if base.burnTime != opened.record.burnTime { changes.insert(.burnTime) }
+        return changes
+    }
+
+    private mutating func report(
+        _ row: NodeRow, _ before: (node: Node, path: TreePath)?, _ theirs: WriteFields
+    ) throws(TreeError) {
+        guard let (node, path) = try shown(row) else { return }
+        guard let before else { return events.append(.discovered(node, path)) }
+        if before.node.parent != node.parent || before.node.name != node.name {
+            events.append(.moved(node, from: before.path, to: path))
+        }
+        var change = NodeChange()
+        if before.node.content?.id != node.content?.id { change.insert(.data) }
+        if before.node.tags != node.tags { change.insert(.tags) }
+        if before.node.burnTime != node.burnTime { change.insert(.burnTime) }
+        if !change.isEmpty { events.append(.modified(node, change, path)) }
+    }
+}
+
+extension OpenedNode {
+    /// Sizes and place of the content.
+    var contentInfo: Node.ContentInfo? {
+        guard let data = record.data, let access = metadata.content else { return nil }
+        switch data {
+        case .blob(let id, let length, let blob):
+            return Node.ContentInfo(id: id, sizes: access.sizes, storedBytes: length, blob: blob)
+        case .inline(let id, let sealed):
+            return Node.ContentInfo(id: id, sizes: access.sizes, storedBytes: UInt64(sealed.count), blob: nil)
+        case .withheld(let id, let length, _):
+            return Node.ContentInfo(id: id, sizes: access.sizes, storedBytes: UInt64(length), blob: nil)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+import ThicketProtocol
+import ThicketTree
+import ThicketTreeShape
+
+/// Nodes that the server no longer has.
+extension TreeSkeleton {
+    // MARK: - Removal
+
+    /// The server has removed a node.
+    mutating func removed(_ id: NodeID, at version: Version) throws(TreeError) {
+        guard let row = try store.row(id), row.version > 0, row.version <= version else { return }
+        if try isWanted(row) { return try keepRemoved(row) }
+        let before = row.state == .open ? try shown(row) : nil
+        for operation in queue.operations(of: id).reversed() where !(operation.isDelete && operation.isSending) {
+            try drop(operation)
+        }
+        hasWritten = true
+        try removeRow(id)
+        try release(below: id)
+        if let before { events.append(.deleted(before.node, before.path)) }
+    }
+
+    /// Whether local changes would be lost with the node: its new content, or nodes that were put below it here.
+    private func isWanted(_ row: NodeRow) throws(TreeError) -> Bool {
+        let contents = queue.operations(of: row.id).filter { $0.fields.contains(.content) }
+        if contents.contains(where: { row.state != .leaving || !$0.isSending }) { return true }
+        for child in try store.allChildren(of: .node(row.id)) where child.state == .open || child.state == .covered {
+            if child.version == 0 || queue.fields(of: child.id).contains(.place) { return true }
+        }
+        return false
+    }
+
+    /// The server is another one, or an older copy of it: a node that it does not list exists here only. It is created
+    /// again rather than lost.
+    mutating func keepUnlisted(_ row: NodeRow) throws(TreeError) {
+        guard row.state == .open else {
+            return try removeRow(row.id)
+        }
+        try keepRemoved(row)
+    }
+
+    /// A server that is another one, or an older copy, has another record of a node: what is shown here becomes a held
+    /// change, so that the app decides. Versions of two copies cannot be compared.
+    mutating func keepDiffering(_ row: NodeRow, _ object: JSONObject) throws(TreeError) {
+        guard row.state == .open, let record = try? NodeRecord(object, from: .server), let here = try open(row),
+            let parent = try parentKeys(of: record.parent),
+            let there = try? keyring.opener.open(record, row.id, below: parent)
+        else { return }
+        var fields = WriteFields()
+        if here.record.parent != record.parent || here.name != there.name { fields.insert(.place) }
+        if here.record.data?.id != record.data?.id { fields.insert(.content) }
+        if here.metadata.appTags != there.metadata.appTags { fields.insert(.tags) }
+        if here.record.burnTime != record.burnTime { fields.insert(.burnTime) }
+        // What waiting operations write is not the server's.
+        fields.subtract(queue.fields(of: row.id))
+        guard !fields.isEmpty else { return }
+        try hold(fields, of: row, content: (try? here.inlineContent()) ?? nil)
+    }
+
+    private mutating func hold(_ fields: WriteFields, of row: NodeRow, content: NodeContent?) throws(TreeError) {
+        var queueing = TreeMachine.Queueing()
+        queueing.isKept = true
+        let local: LocalContent =
+            if !fields.contains(.content) || row.content == nil {
+                .none
+            } else { content.map { .held($0) } ?? .ask }
+        let id = try enqueue(
+            row.id, .write(fields), target: fields.contains(.place) ? row.place : nil, content: local, queueing)
+        guard var operation = queue[id] else { return }
+        operation.state = .held(.data)
+        try write(operation)
+        if let (node, _) = try shown(row) { events.append(.conflict(.data(node))) }
+    }
+
+    /// Keeps a removed node here, until the app decides whether it is created again.
+    mutating func keepRemoved(_ row: NodeRow) throws(TreeError) {
+        var row = row
+        let wasShown = row.state == .open
+        let opened = try open(row)
+        let content = opened.flatMap { (try? $0.inlineContent()) ?? nil }
+        (row.version, row.record, row.state) = (0, nil, .open)
+        try write(row)
+        try store.keep(row.id, opened?.kept.octets.withUnsafeBytes { Array($0) } ?? [])
+        if opened == nil { keyring.forget(row.id) }
+        var operation: PendingOperation
+        if let first = queue.operations(of: row.id).first(where: { !$0.isDelete }) {
+            operation = first
+        } else {
+            let id = try enqueue(row.id, .write([]))
+            guard let made = queue[id] else { return }
+            operation = made
+        }
+        let hadContent = operation.fields.contains(.content)
+        operation.kind = .write(operation.fields.union([.creation, .place, .tags, .burnTime]))
+        (operation.origin, operation.target, operation.state) = (nil, row.place, .held(.removed))
+        if !hadContent, row.content != nil {
+            operation.kind = .write(operation.fields.union(.content))
+            // A content that is not in the record is asked for: a node never becomes an empty one.
+            operation.content = content == nil ? .ask : .held
+            if let content { try store.setHeldContent(operation.id, HeldContent.octets(content)) }
+        }
+        try write(operation)
+        // Versions of the removed node mean nothing for the new one.
+        try stopWaiting(row.id, .max)
+        try follow(operation)
+        guard let (node, path) = try shown(row) else { return }
+        if !wasShown { try uncover(row, node, path) }
+        events.append(.conflict(.removed(node)))
+    }
+
+    /// Operations that put nodes below one that is created again come after it.
+    private mutating func follow(_ creation: PendingOperation) throws(TreeError) {
+        for id in queue.ids where id != creation.id {
+            guard var operation = queue[id], operation.target?.parent == .node(creation.node),
+                operation.node != creation.node
+            else { continue }
+            operation.dependencies.insert(creation.id)
+            try write(operation)
+        }
+        for id in queue.breakCycles(through: creation.id) {
+            if let operation = queue[id] { try write(operation) }
+        }
+    }
+
+    /// The node as the server has it; nil when its record does not open.
+    mutating func open(_ row: NodeRow) throws(TreeError) -> OpenedNode? {
+        guard let text = row.record, let record = try? NodeRecord(parsing: text, from: .server),
+            let parent = try parentKeys(of: record.parent)
+        else { return nil }
+        return try? keyring.opener.open(record, row.id, below: parent)
+    }
+}

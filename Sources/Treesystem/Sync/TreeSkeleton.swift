@@ -1,0 +1,110 @@
+import ThicketTree
+import ThicketTreeShape
+
+/// What a device knows and shows of a tree, and the changes that it queues: the rules without the network.
+///
+/// Pure, a part of `TreeMachine`, which runs it inside of its turns. What a turn does is collected in `actions` and
+/// `events` until the machine returns it.
+struct TreeSkeleton {
+    let store: TreeStore
+    let nameConflicts: NameConflictPolicy
+    var queue = OperationQueue()
+    var keyring: TreeKeyring
+    var time = TreeTime(monotonic: 0, unix: 0)
+    var actions = [TreeAction]()
+    /// What the turn tells the app, in order: first inside of the transaction, then as `TreeAction.event`.
+    var events = [TreeEvent]()
+    /// Whether the turn has written to the store.
+    var hasWritten = false
+    /// Whether records may be quarantined; asked for every node that arrives.
+    var hasQuarantined = true
+    /// Whether only a part of the tree is known.
+    var isLazy = false
+    /// The number of the listing of all nodes in progress: each row of the server that is written gets it.
+    var listing: Int64?
+    /// Nodes that were confirmed since the channel began to open, of one batch at most: a listing that begins with it
+    /// may have passed their places before.
+    var confirmedWhileOpening: [NodeID]?
+
+    init(_ store: TreeStore, _ keys: TreeKeys, _ nameConflicts: NameConflictPolicy, _ random: TreeRandom) {
+        (self.store, self.nameConflicts) = (store, nameConflicts)
+        keyring = TreeKeyring(keys, random: random)
+    }
+
+    /// Reads from the store what is kept in memory.
+    mutating func read() throws(TreeError) {
+        var fresh = OperationQueue()
+        for operation in try store.operations() { fresh.add(operation) }
+        // What was asked for is asked for again; a pause goes on.
+        fresh.pauses = queue.pauses.filter { fresh[$0.key] != nil }
+        queue = fresh
+        hasQuarantined = try store.hasQuarantined()
+        keyring.forgetAll()
+    }
+
+    /// The turn is over, or nothing of it has happened.
+    mutating func endTurn() { (actions, events) = ([], []) }
+
+    // MARK: - Rows
+
+    /// Writes a row and notes that the turn has written.
+    mutating func write(_ row: NodeRow) throws(TreeError) {
+        hasWritten = true
+        try store.write(row)
+    }
+
+    mutating func write(_ operation: PendingOperation) throws(TreeError) {
+        hasWritten = true
+        queue.replace(operation)
+        try store.write(queue[operation.id] ?? operation)
+    }
+
+    mutating func removeRow(_ id: NodeID) throws(TreeError) {
+        hasWritten = true
+        try store.removeRow(id)
+        if isLazy { try store.setListed(.node(id), false) }
+        keyring.forget(id)
+    }
+
+    /// Whether all children of a place are known.
+    func isListed(_ parent: NodeParent) throws(TreeError) -> Bool {
+        if !isLazy { return true }
+        return try store.isListed(parent)
+    }
+
+    /// Removes what cannot be compared with the server, without a judgement about it.
+    mutating func forget(_ id: NodeID) throws(TreeError) {
+        guard let row = try store.row(id) else { return }
+        let before = row.state == .open ? try shown(row) : nil
+        try removeRow(id)
+        if let before { events.append(.deleted(before.node, before.path)) }
+    }
+
+    /// The node with its path, as the app sees it; nil when it is not shown.
+    func shown(_ row: NodeRow) throws(TreeError) -> (node: Node, path: TreePath)? {
+        guard let node = row.node(isPending: queue.has(row.id)), let path = try store.path(of: .node(row.id)) else {
+            return nil
+        }
+        return (node, path)
+    }
+
+    /// The place that a path names: a trunk or a node; nil when there is none.
+    func place(at path: TreePath) throws(TreeError) -> NodeParent? {
+        var place = NodeParent.trunk(path.trunk)
+        for name in path.names {
+            guard let row = try store.rows(at: Place(place, name)).first else { return nil }
+            place = .node(row.id)
+        }
+        return place
+    }
+
+    func row(at path: TreePath) throws(TreeError) -> NodeRow? {
+        guard case .node(let id)? = try place(at: path) else { return nil }
+        return try store.row(id)
+    }
+
+    func shownRow(_ id: NodeID) throws(TreeError) -> NodeRow {
+        guard let row = try store.row(id), row.state == .open else { throw .missing(id) }
+        return row
+    }
+}

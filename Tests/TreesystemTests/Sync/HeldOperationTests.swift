@@ -1,0 +1,112 @@
+import Testing
+import ThicketProtocol
+import ThicketTreeShape
+
+@testable import ThicketTreesystem
+
+@Suite("Operations that wait for the app")
+struct HeldOperationTests {
+    private let world: TreeWorld
+
+    init() throws {
+        world = try TreeWorld(seed: 21, devices: 2)
+        world.isHostile = false
+        try world.ann.create("a", "old", in: world)
+        try world.settleDown()
+    }
+
+    @Test("two devices change one content: this device's waits, retry sends it over the other one")
+    func retry() throws {
+        try conflict()
+        try world.ann.retryAll(world)
+        try world.settleDown()
+        #expect(try world.ann.content("a") == "mine" && world.other.content("a") == "mine")
+        #expect(world.ann.machine.queue.isEmpty)
+    }
+
+    @Test("two devices change one content: discard shows the other one")
+    func discard() throws {
+        try conflict()
+        try world.ann.discardAll(world)
+        try world.settleDown()
+        #expect(try world.ann.content("a") == "theirs" && world.other.content("a") == "theirs")
+    }
+
+    /// Both devices write `a`; the other one's content arrives first.
+    private func conflict() throws {
+        try world.other.write("a", "theirs", in: world)
+        try world.other.run(world)
+        try world.ann.write("a", "mine", in: world)
+        try world.settleDown()
+        #expect(world.ann.holds == [.held(.data)])
+        #expect(try world.other.content("a") == "theirs")
+        let conflicts = world.ann.events.filter { if case .conflict(.data) = $0 { true } else { false } }
+        #expect(conflicts.count == 1)
+    }
+
+    @Test("a burn time that one device sets, changes and clears is what another one shows")
+    func burnTime() throws {
+        let id = try world.ann.id("a")
+        for time in [1_800_000_000_000, 1_900_000_000_000, nil] as [Int64?] {
+            try world.ann.local(world) { machine throws(TreeError) in _ = try machine.setBurnTime(of: id, time) }
+            #expect(try world.ann.store.row(id)?.burnTime == time)
+            try world.settleDown()
+            #expect(try world.other.store.row(id)?.burnTime == time)
+            #expect(world.server.nodes[id]?.record.burnTime == time)
+        }
+        let changes = world.other.events.compactMap { event -> Node? in
+            if case .modified(let node, .burnTime, _) = event { node } else { nil }
+        }
+        #expect(changes.map(\.burnTime) == [1_800_000_000_000, 1_900_000_000_000, nil])
+        #expect(try world.other.content("a") == "old")
+    }
+
+    @Test(
+        "an aborted request stays sent, is repeated unchanged after the pause, and is made once",
+        arguments: [true, false])
+    func abort(arrives: Bool) throws {
+        try world.ann.create("new", "x", in: world)
+        if arrives { try world.ann.deliverToServer(world) }
+        let before = try world.ann.store.sent()
+        try world.ann.local(world) { machine throws(TreeError) in machine.pausePush(abort: true) }
+        if !arrives { world.ann.loseRequests() }
+        try world.ann.local(world) { machine throws(TreeError) in _ = try machine.create(at: WorldDevice.path("b")) }
+        try world.ann.run(world)
+        #expect(try world.ann.store.sent()?.operations == (arrives ? nil : before?.operations))
+        #expect(world.server.nodes.count == (arrives ? 2 : 1))
+        try world.ann.local(world) { machine throws(TreeError) in machine.resumePush() }
+        try world.settleDown()
+        #expect(try world.other.paths() == ["home/a", "home/b", "home/new"])
+        #expect(world.server.received == world.server.batches.count)
+    }
+
+    @Test("nodes with waiting changes are syncing, with all above them, until they are confirmed")
+    func syncingNodes() throws {
+        let (a, b) = (try world.ann.id("a"), try world.ann.create("a/b", in: world))
+        let c = try world.ann.create("a/b/c", in: world)
+        let other = try world.ann.create("other", in: world)
+        try world.ann.local(world) { machine throws(TreeError) in machine.pausePush() }
+        #expect(try world.ann.machine.syncingNodes() == [a, b, c, other])
+        try world.ann.local(world) { machine throws(TreeError) in machine.resumePush() }
+        try world.settleDown()
+        #expect(try world.ann.machine.syncingNodes().isEmpty)
+    }
+
+    @Test("a token that may only read fails operations after one request, and retry sends them with another")
+    func readOnly() throws {
+        world.server.isReadOnly = true
+        try world.ann.create("new", "x", in: world)
+        try world.ann.create("new/below", in: world)
+        try world.settleDown()
+        #expect(world.server.received == 2)
+        #expect(world.ann.holds == [.failed("read-only")])
+        let failures = world.ann.events.filter { if case .operationFailed = $0 { true } else { false } }
+        #expect(failures.count == 1)
+        // Reading goes on.
+        #expect(world.ann.machine.channel.phase == .live)
+        world.server.isReadOnly = false
+        try world.ann.retryAll(world)
+        try world.settleDown()
+        #expect(try world.other.paths() == ["home/a", "home/new", "home/new/below"])
+    }
+}
