@@ -108,7 +108,7 @@ extension Treesystem {
         if core == nil { throw .closed }
         counter += 1
         let id = counter
-        let deadline = monotonicMilliseconds() + timeout.components.seconds * 1_000
+        let deadline = monotonicMilliseconds() + Int64(min(max(0, timeout / .milliseconds(1)), 1e15).rounded(.up))
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 waiters.add(id, operation, list: list, deadline: deadline, continuation)

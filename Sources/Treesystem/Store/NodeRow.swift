@@ -61,8 +61,8 @@ package struct NodeRow: Sendable {
         name.map { Place(parent, $0) }
     }
 
-    /// Whether a record of the server is the one that this row has. Versions do not decide: a node that was removed and
-    /// created again begins at 1. The metadata's nonce is random, so equal metadata are the same record.
+    /// Whether a record of the server is the one that this row has. Versions do not decide: a node may have been
+    /// removed and created again. The metadata's nonce is random, so equal metadata are the same record.
     func hasMetadata(of object: JSONObject) -> Bool {
         guard let text = record, let known = (try? JSONValue(parsing: text))?.objectValue else { return false }
         return known[RecordKey.metadata.rawValue] == object[RecordKey.metadata.rawValue]

@@ -22,6 +22,14 @@ package struct ChildListing: Sendable {
     var backoff = Backoff(shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
     private var counter: Int64 = 0
 
+    init() {}
+
+    /// Nothing is read yet. Answers to earlier requests are not awaited, and what the app has asked for stays asked for.
+    init(after earlier: ChildListing) {
+        counter = earlier.counter
+        for task in (earlier.inFlight?.tasks ?? []) + earlier.waiting { add(task.parent) }
+    }
+
     package var isIdle: Bool { waiting.isEmpty && inFlight == nil }
 
     func contains(_ parent: NodeParent) -> Bool { parents.contains(parent) }

@@ -207,6 +207,9 @@ extension TreeMachine {
         scan.isSame = known == nil ? try !hasServersNodes : known == channel.servedStore
         // A first reading that is interrupted goes on in the same bucket.
         if known == nil, scan.isSame { try store.setNamedValue("store", channel.servedStore) }
+        // The reading brings what was wanted, and versions of another bucket mean nothing.
+        channel.wanted = [:]
+        try store.setNamedValue("wanted", nil)
         for node in skeleton.confirmedWhileOpening ?? [] { try store.setScan(id, of: node) }
         return scan
     }
@@ -331,8 +334,9 @@ extension TreeMachine {
             if reply.version >= wanted, !isUnknown { try wantNoMore(id) }
             return
         }
-        let known = try store.row(id)?.version ?? 0
-        if known == 0, try !isExpected(object) { return try wantNoMore(id) }
+        let row = try store.row(id)
+        let known = row?.version ?? 0
+        if row == nil, try !isExpected(object) { return try wantNoMore(id) }
         if reply.version > known { try received(id, object, version: reply.version) } else { try wantNoMore(id) }
     }
 

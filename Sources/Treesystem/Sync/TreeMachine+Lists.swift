@@ -16,7 +16,7 @@ extension TreeMachine {
         let scan = try newScan()
         channel.phase = .listing(scan)
         channel.answerDue = nil
-        lists = ChildListing()
+        lists = ChildListing(after: lists)
         for trunk in Trunk.allCases { lists.add(.trunk(trunk), levels: (options.skeleton.depth ?? 1) - 1) }
         for parent in try store.listedParents() { lists.add(parent) }
     }
@@ -100,7 +100,9 @@ extension TreeMachine {
         var (gone, unknown) = ([NodeID: Int](), [NodeID]())
         for id in try store.unlisted(scan: scan.id) {
             guard let row = try store.row(id) else { continue }
-            if try isListed(row.parent) {
+            // The list in which the server would have it: a waiting move of this device does not count.
+            let record = row.record.flatMap { try? NodeRecord(parsing: $0, from: .server) }
+            if try isListed(record?.parent ?? row.parent) {
                 for below in try store.branch(of: id) {
                     gone[below] = try store.ancestors(of: .node(below)).count
                 }
@@ -110,7 +112,8 @@ extension TreeMachine {
             }
         }
         for (id, _) in gone.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
-            guard let row = try store.row(id), row.version > 0 else { continue }
+            // What was listed elsewhere is here below the node by a waiting move only.
+            guard let row = try store.row(id), row.version > 0, row.scan != scan.id else { continue }
             try scan.isSame ? removed(id, at: row.version) : skeleton.keepUnlisted(row)
         }
         for id in unknown { try skeleton.forget(id) }

@@ -69,6 +69,7 @@ extension TreeMachine {
         switch operation.content {
         case .ask:
             guard let row = try store.row(operation.node), let (node, path) = try skeleton.shown(row) else {
+                _ = try skeleton.replaceLostPlace(of: operation)
                 return false
             }
             skeleton.actions.append(.ask(operation.id, node, path))

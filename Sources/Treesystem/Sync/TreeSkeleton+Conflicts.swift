@@ -80,10 +80,17 @@ extension TreeSkeleton {
 
     /// A node that was kept here after its removal exists at the server again: only contents are still in conflict.
     mutating func createdElsewhere(_ id: NodeID) throws(TreeError) {
-        for operation in queue.operations(of: id) where operation.state == .held(.removed) {
+        for operation in queue.operations(of: id) where operation.isCreation {
             var operation = operation
             operation.kind = .write(operation.fields.subtracting(.creation))
-            operation.state = operation.fields.contains(.content) ? .held(.data) : .waiting
+            if operation.fields.contains(.content) {
+                operation.state = .held(.data)
+                if let row = try store.row(id), let (node, _) = try shown(row) {
+                    events.append(.conflict(.data(node)))
+                }
+            } else if operation.state == .held(.removed) {
+                operation.state = .waiting
+            }
             try write(operation)
         }
     }

@@ -55,7 +55,7 @@ extension TreeSkeleton {
     mutating func isGivenUp(_ operation: PendingOperation) throws(TreeError) -> Bool {
         guard !operation.isDelete, let row = try store.row(operation.node), row.state == .leaving else { return false }
         try drop(operation)
-        if row.version > 0 { try showServers(row) } else { try forgetUnsent(row) }
+        if row.version > 0 { try showServers(row, reports: true) } else { try forgetUnsent(row) }
         return true
     }
 
@@ -68,7 +68,7 @@ extension TreeSkeleton {
                 // There is nothing to remove of a node that the server never had.
                 if !operation.isDelete || row.version == 0 { try drop(operation) }
             }
-            if row.version > 0 { try showServers(row) } else { try forgetUnsent(row) }
+            if row.version > 0 { try showServers(row, reports: true) } else { try forgetUnsent(row) }
         }
     }
 
@@ -92,8 +92,8 @@ extension TreeSkeleton {
     private mutating func reveal(_ id: NodeID) throws(TreeError) {
         guard let row = try store.row(id), row.state.isConcealed else { return }
         if row.version == 0, !queue.has(id) { return try forgetUnsent(row) }
-        try showServers(row)
-        guard let now = try store.row(id), let (node, path) = try shown(now) else { return }
+        try showServers(row, reports: true)
+        guard row.version == 0, let now = try store.row(id), let (node, path) = try shown(now) else { return }
         try uncover(now, node, path)
     }
 
@@ -146,12 +146,14 @@ extension TreeSkeleton {
     }
 
     /// Shows a node as the server has it, apart from what other operations write.
-    mutating func showServers(_ row: NodeRow) throws(TreeError) {
+    ///
+    /// - Parameter reports: whether the app is told: it does not know that the node is concealed no longer.
+    mutating func showServers(_ row: NodeRow, reports: Bool = false) throws(TreeError) {
         var row = row
         row.state = row.version == 0 ? .open : .unopened
         try write(row)
         guard let text = row.record, let record = try? NodeRecord(parsing: text, from: .server) else { return }
-        try show(row.id, record, text, row.version)
+        try show(row.id, record, text, row.version, reports: reports)
     }
 
     /// Removes a node that the server never had, and what is below it; nodes that the server has go back to their

@@ -56,6 +56,7 @@ extension TreeSkeleton {
         // A later operation moves the node on; otherwise its parent is gone, so that it is not shown.
         guard row.place == target, let place = operation.target else { return }
         (row.parent, row.name) = (place.parent, place.name)
+        if row.state == .unopened { row.state = .open }
         try write(row)
         if let (node, path) = try shown(row) {
             try uncover(row, node, path)

@@ -122,6 +122,8 @@ extension TreeSkeleton {
         try write(row)
         hasQuarantined = true
         try store.quarantine(fault, version, text)
+        // A change of this device repairs the record.
+        try stopWaiting(fault.node, version)
         try reportFault(fault)
     }
 
@@ -152,9 +154,9 @@ extension TreeSkeleton {
         if row.state == .unopened { try leave(id) }
         try write(row)
         if hasQuarantined { try store.releaseQuarantine(id) }
-        try stopWaiting(id, version)
+        try stopWaiting(id, listing == nil ? version : .max)
         keyring.keep(opened.childKeys, of: id)
-        if old?.version == 0 {
+        if old?.version == 0 || queue.operations(of: id).contains(where: \.isCreation) {
             try createdElsewhere(id)
             try store.releaseKept(id)
         }

@@ -33,23 +33,24 @@ extension TreeSkeleton {
     /// The server is another one, or an older copy of it: a node that it does not list exists here only. It is created
     /// again rather than lost.
     mutating func keepUnlisted(_ row: NodeRow) throws(TreeError) {
-        guard row.state == .open else {
-            return try removeRow(row.id)
-        }
+        guard row.state == .open else { return try removed(row.id, at: row.version) }
         try keepRemoved(row)
     }
 
     /// A server that is another one, or an older copy, has another record of a node: what is shown here becomes a held
     /// change, so that the app decides. Versions of two copies cannot be compared.
     mutating func keepDiffering(_ row: NodeRow, _ object: JSONObject) throws(TreeError) {
-        guard row.state == .open, let record = try? NodeRecord(object, from: .server), let here = try open(row),
-            let parent = try parentKeys(of: record.parent),
-            let there = try? keyring.opener.open(record, row.id, below: parent)
-        else { return }
+        guard row.state == .open, let record = try? NodeRecord(object, from: .server), let here = try open(row) else {
+            return
+        }
+        // The parent may be listed later: then the records are compared without being opened.
+        let there = try parentKeys(of: record.parent).flatMap { try? keyring.opener.open(record, row.id, below: $0) }
         var fields = WriteFields()
-        if here.record.parent != record.parent || here.name != there.name { fields.insert(.place) }
+        let hasOtherName = there.map { $0.name != here.name } ?? (here.record.tag != record.tag)
+        if here.record.parent != record.parent || hasOtherName { fields.insert(.place) }
         if here.record.data?.id != record.data?.id { fields.insert(.content) }
-        if here.metadata.appTags != there.metadata.appTags { fields.insert(.tags) }
+        let hasOtherTags = there.map { $0.metadata.appTags != here.metadata.appTags } ?? !here.metadata.appTags.isEmpty
+        if hasOtherTags { fields.insert(.tags) }
         if here.record.burnTime != record.burnTime { fields.insert(.burnTime) }
         // What waiting operations write is not the server's.
         fields.subtract(queue.fields(of: row.id))
@@ -79,7 +80,13 @@ extension TreeSkeleton {
         let opened = try open(row)
         let content = opened.flatMap { (try? $0.inlineContent()) ?? nil }
         (row.version, row.record, row.state) = (0, nil, .open)
+        if row.name == nil, let name = opened?.name ?? (try? NodeName(row.id.text)) {
+            // It was moved to a place that is not known here.
+            let taken = try store.names(below: .trunk(.home))
+            (row.parent, row.name) = (.trunk(.home), name.free { taken.contains($0) })
+        }
         try write(row)
+        try divideGroups(of: row.id)
         try store.keep(row.id, opened?.kept.octets.withUnsafeBytes { Array($0) } ?? [])
         if opened == nil { keyring.forget(row.id) }
         var operation: PendingOperation
@@ -106,6 +113,19 @@ extension TreeSkeleton {
         guard let (node, path) = try shown(row) else { return }
         if !wasShown { try uncover(row, node, path) }
         events.append(.conflict(.removed(node)))
+    }
+
+    /// Versions of a node that is created again are not known before its answer, so that a second operation of it cannot
+    /// be in the same request.
+    private mutating func divideGroups(of id: NodeID) throws(TreeError) {
+        let groups = Set(queue.operations(of: id).compactMap(\.group))
+        if groups.isEmpty { return }
+        for operation in queue.ids.compactMap({ queue[$0] }) where operation.group.map(groups.contains) == true {
+            guard !operation.isSending else { continue }
+            var operation = operation
+            operation.group = nil
+            try write(operation)
+        }
     }
 
     /// Operations that put nodes below one that is created again come after it.
