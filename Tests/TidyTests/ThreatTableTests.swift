@@ -111,7 +111,10 @@ struct ThreatTableTests {
     func quoted(path: String, moreThan least: Int) {
         let names = Set(Self.tests.declared)
         var count = 0
-        for line in Repository.lines(path) where line.contains("\"") {
+        var isCode = false
+        for line in Repository.lines(path) {
+            if line.hasPrefix("```") { isCode.toggle() }
+            if isCode || !line.contains("\"") { continue }
             let quoted = line.split(separator: "\"", omittingEmptySubsequences: false)
             for place in quoted.indices where place % 2 == 1 {
                 #expect(names.contains(String(quoted[place])), "\(path): there is no test '\(quoted[place])'")

@@ -70,6 +70,38 @@ package struct OperationQueue: Sendable {
         return changed
     }
 
+    // MARK: - Nodes that are created again
+
+    /// Ends the groups of a node's operations that are not being sent.
+    ///
+    /// - Returns: the operations that are in no group any more, all of those groups.
+    package mutating func divideGroups(of node: NodeID) -> [PendingOperation] {
+        let groups = Set(operations(of: node).compactMap(\.group))
+        if groups.isEmpty { return [] }
+        let members = order.filter { id in
+            operations[id].map { !$0.isSending && $0.group.map(groups.contains) == true } ?? false
+        }
+        for id in members { operations[id]?.group = nil }
+        return members.compactMap { operations[$0] }
+    }
+
+    /// Puts a creation before the operations that put nodes below its node.
+    ///
+    /// - Returns: the operations that changed.
+    package mutating func follow(_ creation: PendingOperation) -> [PendingOperation] {
+        var changed = Set<OperationID>()
+        for id in order where id != creation.id {
+            guard var operation = operations[id], operation.target?.parent == .node(creation.node),
+                operation.node != creation.node
+            else { continue }
+            operation.dependencies.insert(creation.id)
+            replace(operation)
+            changed.insert(id)
+        }
+        changed.formUnion(breakCycles(through: creation.id))
+        return changed.sorted().compactMap { operations[$0] }
+    }
+
     private func waitsForName(_ later: OperationID, _ earlier: OperationID) -> Bool {
         guard let later = operations[later], let earlier = operations[earlier], later.node != earlier.node else {
             return false

@@ -24,7 +24,7 @@ package struct ChildListing: Sendable {
 
     init() {}
 
-    /// Nothing is read yet. Answers to earlier requests are not awaited, and what the app has asked for stays asked for.
+    /// Nothing is read yet. Answers to earlier requests are not awaited; what the app has asked for stays asked for.
     init(after earlier: ChildListing) {
         counter = earlier.counter
         for task in (earlier.inFlight?.tasks ?? []) + earlier.waiting { add(task.parent) }

@@ -86,7 +86,8 @@ extension TreeSkeleton {
             (row.parent, row.name) = (.trunk(.home), name.free { taken.contains($0) })
         }
         try write(row)
-        try divideGroups(of: row.id)
+        // Versions of the new node are not known before its answer: a second operation cannot be in the same request.
+        for operation in queue.divideGroups(of: row.id) { try write(operation) }
         try store.keep(row.id, opened?.kept.octets.withUnsafeBytes { Array($0) } ?? [])
         if opened == nil { keyring.forget(row.id) }
         var operation: PendingOperation
@@ -109,37 +110,10 @@ extension TreeSkeleton {
         try write(operation)
         // Versions of the removed node mean nothing for the new one.
         try stopWaiting(row.id, .max)
-        try follow(operation)
+        for operation in queue.follow(operation) { try write(operation) }
         guard let (node, path) = try shown(row) else { return }
         if !wasShown { try uncover(row, node, path) }
         events.append(.conflict(.removed(node)))
-    }
-
-    /// Versions of a node that is created again are not known before its answer, so that a second operation of it cannot
-    /// be in the same request.
-    private mutating func divideGroups(of id: NodeID) throws(TreeError) {
-        let groups = Set(queue.operations(of: id).compactMap(\.group))
-        if groups.isEmpty { return }
-        for operation in queue.ids.compactMap({ queue[$0] }) where operation.group.map(groups.contains) == true {
-            guard !operation.isSending else { continue }
-            var operation = operation
-            operation.group = nil
-            try write(operation)
-        }
-    }
-
-    /// Operations that put nodes below one that is created again come after it.
-    private mutating func follow(_ creation: PendingOperation) throws(TreeError) {
-        for id in queue.ids where id != creation.id {
-            guard var operation = queue[id], operation.target?.parent == .node(creation.node),
-                operation.node != creation.node
-            else { continue }
-            operation.dependencies.insert(creation.id)
-            try write(operation)
-        }
-        for id in queue.breakCycles(through: creation.id) {
-            if let operation = queue[id] { try write(operation) }
-        }
     }
 
     /// The node as the server has it; nil when its record does not open.
