@@ -59,7 +59,7 @@ func newDeviceOfTree(nodes count: Int, rounds: Int = 3) async throws -> [Figure]
     var (trees, treeCPU, sealed, sealedCPU) = ([Double](), [Double](), [Double](), [Double]())
     for round in 0..<rounds {
         let (start, before) = (nanoseconds(), ownCPU())
-        let reader = try await stand.device("reader \(round)")
+        let reader = try await stand.device("reader-\(round)")
         try await reader.awaitSync()
         trees.append(Double(nanoseconds() - start) / 1e9)
         treeCPU.append(ownCPU() - before)
