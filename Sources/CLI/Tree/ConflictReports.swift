@@ -35,8 +35,10 @@ final class ConflictReports: Sendable {
             return
                 "\(TreeText.named(from)): another device has made a node of this name; yours is \(TreeText.named(to))"
         case .location(let node):
-            guard let path = try? await tree.path(of: node.id) else { return nil }
-            return "\(TreeText.named(path)): another device has moved it too; it is here again"
+            // Without a path the conflict is reported all the same, with the node's name alone.
+            let path = (try? await tree.path(of: node.id)) ?? nil
+            let what = TreeText.named(path ?? TreePath(.home, names: [node.name]))
+            return "\(what): another device has moved it too; it is here again"
         case .data, .removed: return nil
         }
     }
