@@ -47,28 +47,28 @@ struct ContractTests {
         try configure(entity, app: "tied")
         let bundles = try run(
             server, ["X-Simperium-Token: \(login.dropFirst("Bearer ".count))"],
-            ["--max-examples", "20", "--include-path-regex", "auth/bundle$"], phases: "examples,coverage,fuzzing")
+            ["--max-examples", "12", "--include-path-regex", "auth/bundle$"], phases: "examples,coverage,fuzzing")
         try configure(entity)
         // First, because later the address has sent too many bad tokens.
         let account = try self.account(server.port, key)
         let sealed = try run(
             server, ["X-Simperium-Token: \(account)"],
-            ["--max-examples", "20", "--include-path-regex", "auth/(tokens|bundle)$"],
+            ["--max-examples", "12", "--include-path-regex", "auth/(tokens|bundle)$"],
             phases: "examples,coverage,fuzzing")
         let all = try run(
             server, shown + ["X-Simperium-Token: \(token)"],
-            ["--max-examples", "30", "--exclude-tag", "partners", "--exclude-tag", "credentials"],
+            ["--max-examples", "15", "--exclude-tag", "partners", "--exclude-tag", "credentials"],
             phases: "examples,coverage,fuzzing,stateful")
         // Partners' apps are answered 403 without a token, which the tester counts as a fault.
         let partners = try run(
             server, shown,
             [
-                "--max-examples", "30", "--include-tag", "partners", "--include-tag", "credentials", "--exclude-checks",
+                "--max-examples", "15", "--include-tag", "partners", "--include-tag", "credentials", "--exclude-checks",
                 "missing_required_header",
             ], phases: "examples,coverage,fuzzing,stateful")
         let administration = try run(
             server, ["X-Simperium-Token: \(admin)"],
-            ["--max-examples", "20", "--include-tag", "administration"], phases: "examples,coverage,fuzzing")
+            ["--max-examples", "12", "--include-tag", "administration"], phases: "examples,coverage,fuzzing")
         let requests = try Self.counts("thicket_http_requests_total", port: server.port)
         let answers = try Self.counts("thicket_rest_answers_total", port: server.port)
         #expect(requests.values.reduce(0, +) >= Self.requestsMin, "\(requests)")

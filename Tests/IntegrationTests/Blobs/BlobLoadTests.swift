@@ -13,6 +13,15 @@ import ThicketTreeShape
 struct BlobLoadTests {
     private static let clock = ContinuousClock()
 
+    /// A server that ends no connection of its own accord: beside other tests, the load may last longer than the time
+    /// after which an idle connection or a slow upload is ended.
+    private static func fixture() throws -> BlobFixture {
+        try BlobFixture { config in
+            (config.idleTimeout, config.requestTimeout) = (.seconds(900), .seconds(900))
+            config.limits.blobTransfersPerUserMax = 32
+        }
+    }
+
     /// Whether each transfer was right; nil while they go on.
     private final class Results: Sendable {
         private let state = Mutex<[Bool]?>(nil)
@@ -41,7 +50,7 @@ struct BlobLoadTests {
 
     @Test("batches of 1,000 changes leave another tenant's heartbeats answered, and their changes are sent")
     func batches() throws {
-        let fixture = try BlobFixture()
+        let fixture = try Self.fixture()
         let bob = try fixture.socket("bob-token")
         let watcher = try fixture.socket()
         let idle = try Self.pings(bob, from: 0) { true }
@@ -72,7 +81,7 @@ struct BlobLoadTests {
     @Test("8 uploads, 8 downloads and an upload that does not go on leave another tenant's heartbeats answered")
     func mixed() throws {
         let bytes = BlobText.bytes(4_000_000)
-        let fixture = try BlobFixture { $0.limits.blobTransfersPerUserMax = 32 }
+        let fixture = try Self.fixture()
         let blob = try #require(try fixture.peer().add(bytes).blob)
         let answer = try fixture.socket().ask(BlobText.change(1, blob: blob, length: bytes.count, ccid: "x1"))
         #expect(answer.contains(#""ev":1"#), "\(answer)")

@@ -1,4 +1,6 @@
 import Testing
+import ThicketCrypto
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
@@ -8,7 +10,7 @@ import ThicketTreeShape
 struct FailingDiskTests {
     @Test(
         "random changes over failing disks: a turn is made whole or not at all, and nothing is lost",
-        arguments: TreeWorld.seeds.prefix(4))
+        .nonceWatch, arguments: TreeWorld.seeds.prefix(4))
     func randomFailures(seed: UInt64) throws {
         let world = try TreeWorld(seed: 77_000 + seed, devices: 4)
         var life = WorldLife()
@@ -25,12 +27,15 @@ struct FailingDiskTests {
 
     @Test(
         "a turn that fails at any of its statements changes nothing, and succeeds when it is repeated",
-        arguments: Turn.all)
+        .noncesGiven, arguments: Turn.all)
     func everyStatement(turn: Turn) throws {
         let whole = try TurnRun(turn, failsAt: nil)
         var failures = 0
         while true {
-            let run = try TurnRun(turn, failsAt: failures + 1)
+            // Runs of one world have the same keys and nonces for different bytes; a single run must not.
+            let seals = SealRecorder()
+            let run = try SealRecorder.$current.withValue(seals) { try TurnRun(turn, failsAt: failures + 1) }
+            #expect(seals.count > 0 && seals.reuses.isEmpty)
             guard run.hasFailed else { break }
             failures += 1
             #expect(run.paths == whole.paths, "statement \(failures)")

@@ -9,7 +9,7 @@ import ThicketTreeShape
 
 @testable import ThicketTreesystem
 
-@Suite("The first skeleton of a device")
+@Suite("The first skeleton of a device", .nonceWatch)
 struct FirstSkeletonTests {
     /// Nodes of the tree; `THICKET_TREE_NODES` names another number, for measurements.
     private static var nodes: Int { getenv("THICKET_TREE_NODES").flatMap { Int(String(cString: $0)) } ?? 2_000 }

@@ -1,10 +1,11 @@
 import Testing
 import ThicketProtocol
+import ThicketTestSupport
 import ThicketTreeShape
 
 @testable import ThicketTreesystem
 
-@Suite("Operations that wait for the app")
+@Suite("Operations that wait for the app", .nonceWatch)
 struct HeldOperationTests {
     private let world: TreeWorld
 

@@ -1,10 +1,11 @@
 import Testing
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
 @testable import ThicketTreesystem
 
-@Suite("Trees with a lazy skeleton")
+@Suite("Trees with a lazy skeleton", .nonceWatch)
 struct LazyWorldTests {
     /// A tree that one device has made before the lazy one connects for the first time.
     private func world(_ paths: [String]) throws -> TreeWorld {

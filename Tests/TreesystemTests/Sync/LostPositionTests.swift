@@ -1,10 +1,11 @@
 import Testing
 import ThicketProtocol
+import ThicketTestSupport
 import ThicketTreeShape
 
 @testable import ThicketTreesystem
 
-@Suite("Trees whose position in the log is lost")
+@Suite("Trees whose position in the log is lost", .nonceWatch)
 struct LostPositionTests {
     private let world: TreeWorld
 

@@ -6,7 +6,7 @@ import ThicketTreeShape
 
 @testable import ThicketTreesystem
 
-@Suite("Trees of several devices")
+@Suite("Trees of several devices", .nonceWatch)
 struct RandomWorldTests {
     @Test("two devices: a node created on one appears on the other, and moves and removals follow")
     func oneNode() throws {
