@@ -189,7 +189,7 @@ public struct ServerLimits: Sendable, Equatable {
     /// Changes of all cached catch-ups from disk, 1,000...1,000,000,000, 8 bytes each. Others are made again.
     public var catchUpPositionsMax: Int = 2_000_000
 
-    /// Bytes of index pages cached in their sent form, 0...1 TiB. Others are made again.
+    /// Bytes of index pages and lists of children cached in their sent form, 0...1 TiB. Others are made again.
     public var indexCacheBytes: Int = 32 << 20
 
     /// Bytes of the write-ahead log that are allocated in advance, 0...1 GiB (0008).

@@ -299,7 +299,7 @@ public enum ServerSettings {
             "Changes of all catch-ups from disk kept in memory, 8 bytes each. Others are looked up again."),
         .bytes(
             "index-cache-bytes", \.limits.indexCacheBytes, 0...1_024 * gib,
-            "Index pages cached in their sent form, for the next client of an unchanged bucket."),
+            "Index pages and lists of children cached in their sent form, for the next client of an unchanged bucket."),
         .bytes(
             "log-reserved-bytes", \.limits.logReservedBytes, 0...gib,
             "Initial size of the database's write-ahead log, so that commits need not extend it."),

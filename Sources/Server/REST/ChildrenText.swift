@@ -64,10 +64,8 @@ enum ChildrenText {
     }
 
     private static func skeleton(of node: StoredChild) throws(StoreError) -> [UInt8] {
-        guard var record = try? NodeRecord(parsing: node.body, from: .server) else {
-            throw StoreError(.corrupt, "a stored node is not a record")
+        do { return try RecordSkeleton.text(of: node.body) } catch {
+            throw StoreError(.corrupt, "a stored node is not a record: \(error)")
         }
-        record.data = record.data?.withoutInline
-        return JSONValue.object(record.object).serialized()
     }
 }

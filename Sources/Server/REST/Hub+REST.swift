@@ -100,7 +100,7 @@ extension Hub {
             guard let gid = codec.decode(since, tag: feed.tag), gid <= feed.published else {
                 return answer(channel.session, RESTAnswer.unknownPosition)
             }
-            query.since = gid
+            if query.oldestFirst { query.before = max(gid, query.before ?? 0) } else { query.since = gid }
         }
         guard feed.row != nil else {
             return answer(

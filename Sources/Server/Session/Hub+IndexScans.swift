@@ -34,6 +34,7 @@ extension Hub {
     func indexQuery(_ request: IndexRequest, of feed: BucketFeed) -> IndexQuery {
         var query = IndexQuery(
             bucket: feed.row ?? 0, current: feed.published, limit: request.pageLimit, withData: request.wantsData)
+        query.oldestFirst = feed.mode == .tree
         if let mark = request.mark, let position = IndexMark(mark, codec: codec, tag: feed.tag),
             position.current <= feed.published, position.before <= position.current,
             position.replacedCurrent ?? 0 <= position.current

@@ -10,16 +10,16 @@ public final class ReadExecutor {
     let codec: ChangeVersionCodec
     /// Bounds of the answers from now on.
     public var limits: ServerLimits
-    private let pages: IndexPageCache
+    private let pages: PageCache
 
     /// - Parameter pages: shared by the executors of one store; nil for a separate cache.
     public init(
-        reader: any StoreReader, codec: ChangeVersionCodec, limits: ServerLimits, pages: IndexPageCache? = nil
+        reader: any StoreReader, codec: ChangeVersionCodec, limits: ServerLimits, pages: PageCache? = nil
     ) {
         self.reader = reader
         self.codec = codec
         self.limits = limits
-        self.pages = pages ?? IndexPageCache(bytesMax: limits.indexCacheBytes)
+        self.pages = pages ?? PageCache(bytesMax: limits.indexCacheBytes)
     }
 
     /// Never throws: a store that cannot be read is an answer too.
@@ -87,16 +87,20 @@ public final class ReadExecutor {
     private func children(
         _ query: ChildrenQuery, _ cursor: ChildCursor, in bucket: BucketRow, tag: UInt32, upTo: GlobalID
     ) throws(StoreError) -> [UInt8] {
+        let place = PageCache.Place.children(query, bucket, tag: tag, upTo: upTo)
+        if let known = pages.page(place) { return known.frame.bytes }
         let read = ChildRead(
             query.parents, limit: query.limit, cursor: cursor, wantsStats: query.wantsStats,
             bytesMax: TreeLimits.childrenBytesMax)
         let lists = try reader.children(read, in: bucket)
-        return try ChildrenText.page(query, lists, current: codec.encode(upTo, tag: tag)) { node in
+        let text = try ChildrenText.page(query, lists, current: codec.encode(upTo, tag: tag)) { node in
             switch query.order {
             case .newest: String(decoding: codec.encode(node.gid, tag: tag), as: UTF8.self)
             case .tag: node.tag.text
             }
         }
+        pages.keep(PageCache.Page(SharedFrame(encoded: text)), at: place)
+        return text
     }
 
     /// Version of the newest published state of an object; nil when it was removed or never existed.
@@ -116,7 +120,7 @@ public final class ReadExecutor {
     }
 
     private func index(_ query: IndexQuery, tag: UInt32, channel: ChannelNumber) throws(StoreError) -> ReadAnswer {
-        let place = IndexPageCache.Place(query: query, channel: channel)
+        let place = PageCache.Place.index(query, channel)
         if let known = pages.page(place) { return .index(known.frame, isLast: known.isLast) }
         let known = pages.bodies(for: query)
         let found =
@@ -131,7 +135,9 @@ public final class ReadExecutor {
         let frame = IndexMessage.page(
             channel, current: replacedCurrent ?? codec.encode(query.current, tag: tag), entries: slice.entries,
             mark: mark, total: slice.total, starts: &starts)
-        pages.keep(IndexPageCache.Page(frame, isLast: mark == nil, entries: slice.entries, starts: starts), at: place)
+        let (entries, places) =
+            query.oldestFirst ? (slice.entries.reversed(), starts.reversed()) : (slice.entries, starts)
+        pages.keep(PageCache.Page(frame, isLast: mark == nil, entries: entries, starts: places), at: place)
         return .index(frame, isLast: mark == nil)
     }
 

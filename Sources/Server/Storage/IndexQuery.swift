@@ -60,8 +60,11 @@ public struct IndexQuery: Hashable, Sendable {
     /// The `current` of the scan that this one replaced, for clients whose pages must not carry a usable position. The
     /// store ignores it.
     public var replacedCurrent: GlobalID?
-    /// Lists only objects whose newest change is below this position; nil for the first page.
+    /// Where the page begins: objects whose newest change is below this position, or above it if the oldest come first;
+    /// nil for the first page.
     public var before: GlobalID?
+    /// Whether the objects that changed longest ago come first: in a tree, most nodes then follow their parents.
+    public var oldestFirst = false
     /// Lists only objects whose newest change is above this position. The store ignores it; see `IndexSlice.since`.
     public var since: GlobalID?
     /// Maximum number of objects on the page.
@@ -105,9 +108,9 @@ public struct IndexEntry: Hashable, Sendable {
     }
 }
 
-/// A page of a bucket's index: live objects, most recently changed first.
+/// A page of a bucket's index: live objects, in the order of the query.
 public struct IndexSlice: Hashable, Sendable {
-    /// The listed objects, newest change first.
+    /// The listed objects, in the order of the query.
     public let entries: [IndexEntry]
     /// `IndexQuery.before` of the next page; nil when this page is the last.
     public let next: GlobalID?

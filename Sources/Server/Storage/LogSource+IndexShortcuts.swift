@@ -3,7 +3,7 @@ import ThicketProtocol
 extension IndexQuery {
     /// Whether the query asks only for the newest entry, without its object. Clients use it to find the current head of
     /// a bucket.
-    var asksForNewest: Bool { limit <= 1 && before == nil && !withData }
+    var asksForNewest: Bool { limit <= 1 && before == nil && !withData && !oldestFirst }
 }
 
 /// Answers index pages without reading every object of the bucket: follows the bucket's log back from the position of

@@ -199,20 +199,22 @@ extension LogSource {
     private static var aheadMax: Int { 64 }
 
     /// Body of the object at index `place` of the scan: from memory, from a segment or from the log.
-    /// - Parameter ahead: the index up to which the log has been read ahead.
+    /// - Parameter ahead: the places for which the log has been read ahead.
     private func indexBody(
-        _ place: Int, _ scan: IndexScan, _ bucket: BucketRow, _ known: (any BodyCache)?, _ ahead: inout Int
+        _ place: Int, _ scan: IndexScan, _ query: IndexQuery, _ known: (any BodyCache)?, _ ahead: inout Range<Int>
     ) throws(StoreError) -> [UInt8] {
         let gid = scan.positions[place]
         if let body = known?.body(of: gid) { return body }
-        if let body = try segmentBody(gid, bucket) { return body }
-        if place >= ahead {
-            ahead = min(place + Self.aheadMax, scan.count)
-            try readAhead(scan.positions[place..<ahead])
+        if let body = try segmentBody(gid, query.bucket) { return body }
+        if !ahead.contains(place) {
+            ahead =
+                query.oldestFirst
+                ? max(0, place + 1 - Self.aheadMax)..<place + 1 : place..<min(place + Self.aheadMax, scan.count)
+            try readAhead(scan.positions[ahead])
         }
         if let body = aheadBody(gid) { return body }
         let (key, version, _) = try scan.entry(place)
-        guard let body = try replay(to: gid, version: version, key, bucket)?.body else {
+        guard let body = try replay(to: gid, version: version, key, query.bucket)?.body else {
             throw StoreError(.corrupt, "a listed object cannot be replayed from change \(gid)")
         }
         return body
@@ -222,24 +224,30 @@ extension LogSource {
     func page(
         _ query: IndexQuery, of scan: IndexScan, known: (any BodyCache)? = nil
     ) throws(StoreError) -> IndexSlice {
-        var place = query.before.map { scan.firstBelow($0) } ?? 0
-        var ahead = 0
+        var place = firstPlace(query, of: scan)
+        var ahead = 0..<0
         var entries = [IndexEntry]()
         var bytes = 0
-        while place < scan.count, entries.count < max(query.limit, 1) {
+        while (0..<scan.count).contains(place), entries.count < max(query.limit, 1) {
             let (key, version, gid) = try scan.entry(place)
             var body: [UInt8]?
             if query.withData {
-                let found = try indexBody(place, scan, query.bucket, known, &ahead)
+                let found = try indexBody(place, scan, query, known, &ahead)
                 if !entries.isEmpty && bytes + found.count > query.byteLimit { break }
                 bytes += found.count
                 body = found
             }
             entries.append(IndexEntry(key: key, version: version, gid: gid, body: body))
-            place += 1
+            place += query.oldestFirst ? -1 : 1
         }
-        let next = place < scan.count ? entries.last?.gid : nil
+        let next = (0..<scan.count).contains(place) ? entries.last?.gid : nil
         return IndexSlice(entries: entries, next: next, total: scan.count)
+    }
+
+    /// The place of the page's first entry; outside of the scan for an empty page.
+    private func firstPlace(_ query: IndexQuery, of scan: IndexScan) -> Int {
+        guard query.oldestFirst else { return query.before.map { scan.firstBelow($0) } ?? 0 }
+        return (query.before.map { scan.firstBelow($0 + 1) } ?? scan.count) - 1
     }
 
     /// The version and gid of one entity right after change `current`, for an index scan; nil when it did not exist

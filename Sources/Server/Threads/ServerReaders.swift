@@ -34,7 +34,7 @@ final class ServerReaders: Sendable {
         let queue = self.queue
         // With two or more readers, one user cannot occupy all of them.
         let share = max(1, count / 2)
-        let pages = IndexPageCache(bytesMax: limits.indexCacheBytes)
+        let pages = PageCache(bytesMax: limits.indexCacheBytes)
         let limits = SharedLimits(limits)
         self.limits = limits
         threads = (0..<max(1, count)).map { (number: Int) in
@@ -63,7 +63,7 @@ final class ServerReaders: Sendable {
 private final class ReaderRunner {
     private let store: any Store
     private let limits: ServerReaders.SharedLimits
-    private let pages: IndexPageCache
+    private let pages: PageCache
     private let metrics: Metrics
     private let caches: (segments: Gauge, scans: Gauge, catchUps: Gauge, pages: Gauge)
     private let log: Log
@@ -72,7 +72,7 @@ private final class ReaderRunner {
     private static let niceness: Int32 = 5
 
     init(
-        store: any Store, limits: ServerReaders.SharedLimits, pages: IndexPageCache, metrics: Metrics, log: Log,
+        store: any Store, limits: ServerReaders.SharedLimits, pages: PageCache, metrics: Metrics, log: Log,
         report: @escaping @Sendable (ServerReaders.Answered) -> Void
     ) {
         self.store = store

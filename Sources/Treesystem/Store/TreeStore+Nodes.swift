@@ -23,8 +23,10 @@ extension TreeStore {
         try sql { (database) throws(SQLiteError) in
             let statement = try database.statement(
                 """
-                INSERT OR REPLACE INTO node (\(NodeRow.columns), fold)
+                INSERT INTO node (\(NodeRow.columns), fold)
                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                ON CONFLICT (id) DO UPDATE SET (\(NodeRow.columns), fold) =
+                (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
                 """)
             row.bind(to: statement)
             try statement.run()

@@ -17,6 +17,9 @@ package final class TreeStore {
     /// Called before each statement; a test counts them with it, or lets one of them fail.
     var beforeStatement: (() throws(TreeError) -> Void)?
 
+    /// Pages in memory: the indexes of some 200,000 nodes. A page that is not in memory is read and opened again.
+    private static let cacheKibibytes = 16 << 10
+
     /// The version of the schema. A newer one is refused.
     private static let formatVersion: Int64 = 1
 
@@ -35,6 +38,9 @@ package final class TreeStore {
 
     private init(_ database: Database, file: StoreFile?, durability: StoreDurability) throws(TreeError) {
         (self.database, self.file, self.durability) = (database, file, durability)
+        try Self.guarded { () throws(SQLiteError) in
+            try database.execute("PRAGMA cache_size=-\(Self.cacheKibibytes)")
+        }
         let version = try Self.guarded { () throws(SQLiteError) in try database.integer("PRAGMA user_version") ?? 0 }
         guard version <= Self.formatVersion else {
             throw TreeError(.store, "the local tree was made by a newer version (format \(version))")
@@ -51,7 +57,8 @@ package final class TreeStore {
     /// Tables:
     ///
     /// - `note`: named values (`cv`, `owner`, `app`, …).
-    /// - `node`: a row for each node. `parent` is 16 bytes, or the one letter of a trunk; `fold` the folded name;
+    /// - `node`: a row for each node, in the order in which they became known: ids are random, and rows in their order
+    ///   would be written all over the file. `parent` is 16 bytes, or the one letter of a trunk; `fold` the folded name;
     ///   `state` a `NodeRow.State`; `version` and `record` what the server has (0 and NULL: nothing); the other columns
     ///   are the node as this device sees it.
     /// - `operation`: a row for each waiting operation (`PendingOperation`); `held` its content, `spool` the state of
@@ -66,11 +73,11 @@ package final class TreeStore {
     private static let schema = """
         CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE node (
-            id BLOB PRIMARY KEY, parent BLOB NOT NULL, name TEXT, fold BLOB, state INTEGER NOT NULL,
-            version INTEGER NOT NULL, record BLOB, changed INTEGER, modified INTEGER, burn INTEGER, tags BLOB,
-            data BLOB, blob BLOB, metadata_size INTEGER, thumbnail_size INTEGER, data_size INTEGER, stored INTEGER,
-            scan INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
-        CREATE INDEX node_name ON node (parent, fold);
+            place INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, parent BLOB NOT NULL, name TEXT, fold BLOB,
+            state INTEGER NOT NULL, version INTEGER NOT NULL, record BLOB, changed INTEGER, modified INTEGER,
+            burn INTEGER, tags BLOB, data BLOB, blob BLOB, metadata_size INTEGER, thumbnail_size INTEGER,
+            data_size INTEGER, stored INTEGER, scan INTEGER NOT NULL DEFAULT 0);
+        CREATE INDEX node_name ON node (parent, fold, id);
         CREATE INDEX node_changed ON node (parent, changed);
         CREATE INDEX node_state ON node (state) WHERE state <> 0;
         CREATE INDEX node_hidden ON node (parent) WHERE state <> 0;

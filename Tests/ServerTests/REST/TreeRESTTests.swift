@@ -209,6 +209,51 @@ struct TreeRESTTests {
         }
     }
 
+    @Test("a list that is asked for again is the same, until the tree changes")
+    func cached() throws {
+        let harness = try HubHarness()
+        for batch in 1...3 {
+            let puts = try (0..<40).map { try TestShard.put(batch * 100 + $0, "n\(batch * 100 + $0)") }
+            #expect(try Self.batch(harness, batch, puts).status == 200)
+        }
+        let query = "parent=home&limit=1000"
+        let first = try Self.page(harness, query)
+        #expect(first.lists[0].nodes.count == 120 && JSONValue.object(first.object).serialized().count > 16 << 10)
+        #expect(try Self.page(harness, query).object == first.object)
+        #expect(try Self.page(harness, query + "&stats=1").object != first.object)
+        #expect(try Self.batch(harness, 4, [TestShard.put(900, "new")]).status == 200)
+        let later = try Self.page(harness, query)
+        #expect(later.lists[0].nodes.map(\.id) == [NodeText.id(900)] + first.lists[0].nodes.map(\.id))
+        #expect(later.current != first.current)
+    }
+
+    @Test("an index of a tree begins with the node that changed longest ago, page by page and from a position on")
+    func index() throws {
+        let harness = try HubHarness()
+        #expect(try Self.batch(harness, 1, (1...25).map { try TestShard.put($0, "n\($0)") }).status == 200)
+        #expect(try Self.batch(harness, 2, [TestShard.put(3, "n3", sv: 1)]).status == 200)
+        func list(_ parameters: String) throws -> [Int] {
+            var (numbers, mark) = ([Int](), "")
+            repeat {
+                let response = try Self.ask(harness, "GET /1/app/tree/index?limit=10\(parameters)\(mark)")
+                let page = try JSONValue(parsing: response.body)
+                for case .object(let entry) in page["index"]?.arrayValue ?? [] {
+                    let id = try #require(entry["id"]?.stringValue.flatMap(NodeID.init(text:)))
+                    numbers.append(Int(id.value))
+                }
+                mark = page["mark"]?.stringValue.map { "&mark=\($0)" } ?? ""
+            } while !mark.isEmpty
+            return numbers
+        }
+        let order = [1, 2] + Array(4...25) + [3]
+        #expect(try list("") == order)
+        #expect(try list("&data=1") == order)
+        #expect(try list("&data=1") == order, "from pages in memory")
+        #expect(try list("&since=\(harness.cv(20, bucket: "tree"))") == Array(21...25) + [3])
+        #expect(try Self.batch(harness, 3, [TestShard.put(26, "n26")]).status == 200)
+        #expect(try list("&data=1") == order + [26])
+    }
+
     @Test("a page may be newer than its current; the log from there has all that is newer, so that nothing is missed")
     func current() throws {
         let harness = try HubHarness()

@@ -1,15 +1,19 @@
 import Synchronization
 import ThicketProtocol
+import ThicketTreeShape
 
-/// Index pages written lately, shared by all readers. Every new client of an unchanged bucket asks for the same
-/// pages, for example each web page that is opened without a local store.
+/// Pages of indexes and of children written lately, shared by all readers. Every new client of an unchanged bucket asks
+/// for the same pages, for example each web page that is opened without a local store.
 ///
-/// A page depends only on its key, because a scan shows the bucket as it was at `current`.
-public final class IndexPageCache: Sendable {
-    /// The query of a page, and the channel number written into it.
-    struct Place: Hashable {
-        let query: IndexQuery
-        let channel: ChannelNumber
+/// A page of an index depends only on its key, because a scan shows the bucket as it was at `current`. A page of
+/// children shows the tree at its position in the log or later, and so does a cached one.
+public final class PageCache: Sendable {
+    /// What a page depends on.
+    enum Place: Hashable {
+        /// A query, and the channel number written into its page.
+        case index(IndexQuery, ChannelNumber)
+        /// A query, and the bucket at the position that is written into its page.
+        case children(ChildrenQuery, BucketRow, tag: UInt32, upTo: GlobalID)
     }
 
     struct Page: Sendable {
@@ -19,6 +23,10 @@ public final class IndexPageCache: Sendable {
         let gids: [GlobalID]
         fileprivate let places: [(start: UInt32, count: UInt32)]
 
+        /// A page without places of bodies.
+        init(_ frame: SharedFrame) { (self.frame, isLast, gids, places) = (frame, true, [], []) }
+
+        /// - Parameter entries: newest first.
         init(_ frame: SharedFrame, isLast: Bool, entries: [IndexEntry], starts: [Int]) {
             (self.frame, self.isLast) = (frame, isLast)
             guard starts.count == entries.count, frame.bytes.count <= UInt32.max else {
@@ -68,7 +76,10 @@ public final class IndexPageCache: Sendable {
     func bodies(for query: IndexQuery) -> PageBodies? {
         guard query.withData else { return nil }
         let found = pages.withLock { (pages: inout RecencyMap<Place, Page>) in
-            pages.values { $0.query.bucket == query.bucket && $0.query.withData }.filter { !$0.gids.isEmpty }
+            pages.values {
+                guard case .index(let other, _) = $0 else { return false }
+                return other.bucket == query.bucket && other.withData
+            }.filter { !$0.gids.isEmpty }
         }
         return found.isEmpty ? nil : PageBodies(found)
     }
@@ -76,12 +87,12 @@ public final class IndexPageCache: Sendable {
 
 /// Bodies in index pages that were sent before. Belongs to the thread that makes a page.
 final class PageBodies: BodyCache {
-    private let pages: [IndexPageCache.Page]
+    private let pages: [PageCache.Page]
     /// Where the previous body was found: the next one most often follows it.
     private var page = 0
     private var place = -1
 
-    fileprivate init(_ pages: [IndexPageCache.Page]) { self.pages = pages }
+    fileprivate init(_ pages: [PageCache.Page]) { self.pages = pages }
 
     func body(of gid: GlobalID) -> [UInt8]? {
         let next = place + 1
