@@ -12,9 +12,6 @@ struct ContentJob {
 
 /// Contents of operations, from the app to the server.
 extension Treesystem {
-    /// Milliseconds after which an upload that failed is tried again.
-    private static let retryPause: Int64 = 60_000
-
     private func startJob(
         _ id: OperationID, _ body: @escaping @Sendable (Treesystem, _ number: UInt64, UploadControl) async -> Void
     ) {
@@ -153,7 +150,7 @@ extension Treesystem {
         switch error {
         case .cancelled: break
         case .unreachable, .notFound, .disk, .diskFull, .tooManyCallers:
-            uploadRetries[id] = monotonicMilliseconds() + Self.retryPause
+            feed { machine throws(TreeError) in machine.uploadFailed(id) }
         case .missing, .contentDamaged, .contentMismatch: lose(id)
         default:
             feed { machine throws(TreeError) in
@@ -164,22 +161,11 @@ extension Treesystem {
         }
     }
 
-    /// Uploads again what failed for now.
-    func retryUploads() {
-        guard !uploadRetries.isEmpty else { return }
-        let now = monotonicMilliseconds()
-        let due = uploadRetries.filter { $0.value <= now }.keys
-        guard !due.isEmpty else { return }
-        for id in due { uploadRetries[id] = nil }
-        feed { machine throws(TreeError) in machine.skeleton.queue.asked.subtract(due) }
-    }
-
     // MARK: - After an operation
 
     /// An operation was confirmed or dropped, or has another content: nothing more is done for the old one.
     func forget(_ id: OperationID) {
         jobs.removeValue(forKey: id)?.task.cancel()
-        uploadRetries[id] = nil
         if core?.machine.queue[id] == nil {
             promises[id] = nil
             progress.remove(id)

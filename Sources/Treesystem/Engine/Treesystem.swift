@@ -40,8 +40,6 @@ public actor Treesystem: SessionPart {
     var promises = [OperationID: NodeSections]()
     /// The plans of operations whose content is in a spool file.
     var spools = [OperationID: SpoolRecord]()
-    /// Uploads that failed for now, and the time at which each is tried again.
-    var uploadRetries = [OperationID: Int64]()
     let progress = ProgressBoard()
     var waiters = QueueWaiters()
     /// Numbers jobs and waiting calls.
@@ -170,7 +168,6 @@ public actor Treesystem: SessionPart {
             }
         }
         deliver(&texts)
-        retryUploads()
         if let due = core?.machine.deadline, due <= monotonicMilliseconds() {
             feed { machine throws(TreeError) in machine.tick() }
         }
@@ -187,7 +184,7 @@ public actor Treesystem: SessionPart {
     private func pause() -> Int64? {
         eventHub.reportMissed()
         let now = monotonicMilliseconds()
-        var times = [core?.machine.deadline, uploadRetries.values.min(), waiters.deadline]
+        var times = [core?.machine.deadline, waiters.deadline]
         if eventHub.hasOverrun { times.append(now + Self.overrunPause) }
         resumeWaiters(now)
         return times.compactMap { $0 }.min().map { max(0, $0 - now) }

@@ -10,6 +10,9 @@ package struct OperationQueue: Sendable {
     private var order = [OperationID]()
     private var byNode = [NodeID: [OperationID]]()
     private var byPlace = [Place: Set<OperationID>]()
+    /// The operations that put a node below one, or take it from there.
+    private var byParent = [NodeParent: Set<OperationID>]()
+    private var byGroup = [Int64: Set<OperationID>]()
     /// The operations that depend on one.
     private var followers = [OperationID: Set<OperationID>]()
     /// Operations whose content the app or the disk is providing now, or that are being uploaded. Not in the store.
@@ -78,11 +81,20 @@ package struct OperationQueue: Sendable {
     package mutating func divideGroups(of node: NodeID) -> [PendingOperation] {
         let groups = Set(operations(of: node).compactMap(\.group))
         if groups.isEmpty { return [] }
-        let members = order.filter { id in
-            operations[id].map { !$0.isSending && $0.group.map(groups.contains) == true } ?? false
+        let members = groups.flatMap { byGroup[$0] ?? [] }.filter { operations[$0]?.isSending == false }.sorted()
+        for id in members {
+            guard var operation = operations[id] else { continue }
+            operation.group = nil
+            replace(operation)
         }
-        for id in members { operations[id]?.group = nil }
         return members.compactMap { operations[$0] }
+    }
+
+    /// The operations that put other nodes below one, in order.
+    package func placing(below node: NodeID) -> [PendingOperation] {
+        (byParent[.node(node)] ?? []).sorted().compactMap { operations[$0] }.filter {
+            $0.target?.parent == .node(node) && $0.node != node
+        }
     }
 
     /// Puts a creation before the operations that put nodes below its node.
@@ -90,14 +102,12 @@ package struct OperationQueue: Sendable {
     /// - Returns: the operations that changed.
     package mutating func follow(_ creation: PendingOperation) -> [PendingOperation] {
         var changed = Set<OperationID>()
-        for id in order where id != creation.id {
-            guard var operation = operations[id], operation.target?.parent == .node(creation.node),
-                operation.node != creation.node
-            else { continue }
+        for var operation in placing(below: creation.node) {
             operation.dependencies.insert(creation.id)
             replace(operation)
-            changed.insert(id)
+            changed.insert(operation.id)
         }
+        if changed.isEmpty { return [] }
         changed.formUnion(breakCycles(through: creation.id))
         return changed.sorted().compactMap { operations[$0] }
     }
@@ -133,18 +143,22 @@ package struct OperationQueue: Sendable {
 
     /// The operations on which a new one depends.
     ///
-    /// - Parameter ancestors: the nodes from the first place up to the trunk, the place included.
+    /// - Parameters:
+    ///   - branch: the nodes that a removal removes; used for removals only.
+    ///   - ancestors: the nodes from the first place up to the trunk, the place included.
     package func dependencies(
-        of new: PendingOperation, ancestors: (NodeParent) throws(TreeError) -> [NodeID]
+        of new: PendingOperation, branch: () throws(TreeError) -> [NodeID] = { () throws(TreeError) in [] },
+        ancestors: (NodeParent) throws(TreeError) -> [NodeID]
     ) throws(TreeError) -> Set<OperationID> {
         var candidates = Set(byNode[new.node] ?? [])
+        for place in new.places { candidates.formUnion(byPlace[place] ?? []) }
         if new.isDelete {
-            candidates = Set(order)
-        } else {
-            for place in new.places { candidates.formUnion(byPlace[place] ?? []) }
-            if let target = new.target {
-                for node in try ancestors(target.parent) { candidates.formUnion(byNode[node] ?? []) }
+            for node in try branch() {
+                candidates.formUnion(byNode[node] ?? [])
+                candidates.formUnion(byParent[.node(node)] ?? [])
             }
+        } else if let target = new.target {
+            for node in try ancestors(target.parent) { candidates.formUnion(byNode[node] ?? []) }
         }
         var found = Set<OperationID>()
         for id in candidates where id < new.id {
@@ -176,8 +190,7 @@ package struct OperationQueue: Sendable {
         }
         byNode[operation.node, default: []].append(operation.id)
         byNode[operation.node]?.sort()
-        for place in operation.places { byPlace[place, default: []].insert(operation.id) }
-        for earlier in operation.dependencies { followers[earlier, default: []].insert(operation.id) }
+        link(operation)
     }
 
     /// Dependencies on operations that are no longer in the queue are left out: the caller may have a copy from before.
@@ -185,25 +198,36 @@ package struct OperationQueue: Sendable {
         guard let old = operations[operation.id] else { return }
         var operation = operation
         operation.dependencies = operation.dependencies.filter { operations[$0] != nil }
-        if old.places != operation.places || old.dependencies != operation.dependencies {
-            unlink(old)
-            operations[operation.id] = operation
-            for place in operation.places { byPlace[place, default: []].insert(operation.id) }
-            for earlier in operation.dependencies { followers[earlier, default: []].insert(operation.id) }
-        } else {
-            operations[operation.id] = operation
+        operations[operation.id] = operation
+        let isLinked = old.places == operation.places && old.dependencies == operation.dependencies
+        if isLinked, old.group == operation.group { return }
+        unlink(old)
+        link(operation)
+    }
+
+    private mutating func link(_ operation: PendingOperation) {
+        for place in operation.places {
+            byPlace[place, default: []].insert(operation.id)
+            byParent[place.parent, default: []].insert(operation.id)
         }
+        for earlier in operation.dependencies { followers[earlier, default: []].insert(operation.id) }
+        if let group = operation.group { byGroup[group, default: []].insert(operation.id) }
     }
 
     private mutating func unlink(_ operation: PendingOperation) {
         for place in operation.places {
-            byPlace[place]?.remove(operation.id)
-            if byPlace[place]?.isEmpty == true { byPlace[place] = nil }
+            Self.remove(operation.id, of: place, in: &byPlace)
+            Self.remove(operation.id, of: place.parent, in: &byParent)
         }
-        for earlier in operation.dependencies {
-            followers[earlier]?.remove(operation.id)
-            if followers[earlier]?.isEmpty == true { followers[earlier] = nil }
-        }
+        for earlier in operation.dependencies { Self.remove(operation.id, of: earlier, in: &followers) }
+        if let group = operation.group { Self.remove(operation.id, of: group, in: &byGroup) }
+    }
+
+    private static func remove<Key>(
+        _ id: OperationID, of key: Key, in index: inout [Key: Set<OperationID>]
+    ) {
+        index[key]?.remove(id)
+        if index[key]?.isEmpty == true { index[key] = nil }
     }
 
     /// Removes an operation that is confirmed or dropped; what depended on it no longer does.
@@ -272,7 +296,7 @@ package struct OperationQueue: Sendable {
         of id: OperationID, _ taken: Set<OperationID>, _ isReady: (PendingOperation) -> Bool
     ) -> [OperationID]? {
         guard let operation = operations[id] else { return nil }
-        let members = operation.group.map { group in order.filter { operations[$0]?.group == group } } ?? [id]
+        let members = operation.group.map { (byGroup[$0] ?? []).sorted() } ?? [id]
         let together = taken.union(members)
         for member in members {
             guard let each = operations[member], each.state == .waiting, isReady(each),

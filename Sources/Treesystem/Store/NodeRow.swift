@@ -12,16 +12,14 @@ package struct NodeRow: Sendable {
         case unopened
         /// The record does not open. A last good one stays shown, then the state is `open`.
         case quarantined
-        /// Removed here; the server has not confirmed it.
+        /// Removed here; the log has not brought it yet.
         case leaving
         /// Another device moved the node, or one above it, into a branch that is removed here. Local changes of it are
         /// kept.
         case covered
-        /// Removed here, and the server has confirmed it; the change of the log that removes the row is on its way.
-        case gone
 
         /// Whether the node is in a branch that is removed here.
-        var isConcealed: Bool { self == .leaving || self == .covered || self == .gone }
+        var isConcealed: Bool { self == .leaving || self == .covered }
     }
 
     package let id: NodeID

@@ -164,7 +164,7 @@ extension TreeStore {
             try database.statement(
                 """
                 SELECT id FROM node WHERE state <> 0 AND state IN (3, 4)
-                    AND parent NOT IN (SELECT id FROM node WHERE state <> 0 AND state IN (3, 4, 5))
+                    AND parent NOT IN (SELECT id FROM node WHERE state <> 0 AND state IN (3, 4))
                 """
             ).forEach { if let id = NodeID(octets: $0.bytes(0)) { ids.append(id) } }
             return ids
@@ -309,6 +309,21 @@ extension TreeStore {
             }
         }
         return nil
+    }
+
+    /// The place that a path names: a trunk or a node; nil when there is none.
+    func place(at path: TreePath) throws(TreeError) -> NodeParent? {
+        var place = NodeParent.trunk(path.trunk)
+        for name in path.names {
+            guard let row = try rows(at: Place(place, name)).first else { return nil }
+            place = .node(row.id)
+        }
+        return place
+    }
+
+    func row(at path: TreePath) throws(TreeError) -> NodeRow? {
+        guard case .node(let id)? = try place(at: path) else { return nil }
+        return try row(id)
     }
 
     /// Levels below a node: 0 without children; at most `most`.

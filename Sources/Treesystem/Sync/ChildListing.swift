@@ -1,4 +1,5 @@
 import ThicketClient
+import ThicketProtocol
 package import ThicketTreeShape
 
 /// The lists of children that a device with a lazy skeleton reads, one request at a time. Pure.
@@ -15,8 +16,10 @@ package struct ChildListing: Sendable {
     private(set) var inFlight: (number: Int64, tasks: [Task])?
     /// Parents whose lists are not complete yet. Changes of their children are applied as if they were.
     private(set) var parents = Set<NodeParent>()
-    /// Nodes that were removed since the oldest list began: a page may still have them.
-    private(set) var removed = [NodeID: Int64]()
+    /// Nodes that were removed since the request in flight was made: its page may still have them.
+    private(set) var removed = [NodeID: Version]()
+    /// Most entries of `removed`; with more, the request in flight is made again, and its new page is newer than these.
+    static let removedMax = 10_000
     /// No request is made before this time.
     var retryAt: Int64?
     var backoff = Backoff(shortest: SyncLimits.retryMinMilliseconds, longest: SyncLimits.backoffMaxMilliseconds)
@@ -60,7 +63,7 @@ package struct ChildListing: Sendable {
             ? Array(waiting.prefix(TreeLimits.childrenParentsMax).prefix { $0.before == nil }) : [first]
         waiting.removeFirst(tasks.count)
         counter += 1
-        inFlight = (counter, tasks)
+        (inFlight, removed) = ((counter, tasks), [:])
         return (
             counter,
             ChildrenQuery(
@@ -87,19 +90,19 @@ package struct ChildListing: Sendable {
         waiting.insert(task, at: 0)
     }
 
-    mutating func complete(_ parent: NodeParent) {
-        parents.remove(parent)
-        if parents.isEmpty { removed = [:] }
-    }
+    mutating func complete(_ parent: NodeParent) { parents.remove(parent) }
 
-    mutating func addRemoval(_ id: NodeID, _ version: Int64) {
-        if !parents.isEmpty { removed[id] = version }
+    /// The log has removed a node.
+    mutating func addRemoval(_ id: NodeID, _ version: Version) {
+        guard inFlight != nil else { return }
+        if removed.count >= Self.removedMax { return forgetRequest() }
+        removed[id] = version
     }
 
     /// The request in flight is not awaited any more; it is made again.
     mutating func forgetRequest() {
         guard let request = inFlight else { return }
-        inFlight = nil
+        (inFlight, removed) = (nil, [:])
         again(request.tasks)
     }
 }

@@ -26,6 +26,8 @@ package struct PushState: Sendable {
 
     /// Contents in preparation or upload at a time.
     package static let contentsMax = 4
+    /// Milliseconds after which a content that could not be uploaded is tried again.
+    static let contentPause: Int64 = 60_000
     /// Operations of one batch, except that a local batch is never divided.
     package static let operationsMax = 200
     /// Bytes of the records after which a batch ends.

@@ -35,6 +35,8 @@ package struct TreeChannel: Sendable {
     package var phase = Phase.closed
     /// Everything up to this position of the server's log is in the store; nil before the first reading.
     package var position: ChangeVersion?
+    /// What of the log arrives again on this connection.
+    var repetition = LogRepetition()
     /// The identity of the server's bucket, as reported on this connection.
     package var servedStore: String?
     /// When the oldest unanswered request counts as lost.
@@ -60,8 +62,29 @@ package struct TreeChannel: Sendable {
         }
     }
 
+    /// Whether nodes are read, or may be read as soon as the server has reported its bucket.
+    var isReading: Bool { phase == .opening || scanID != nil }
+
+    /// `wanted` as it is stored: ids and versions; nil for none.
+    var storedWanted: String? {
+        let list = wanted.sorted { $0.key < $1.key }.map { "\($0.key.text).\($0.value)" }
+        return list.isEmpty ? nil : list.joined(separator: ",")
+    }
+
+    static func wanted(stored: String?) -> [NodeID: Version] {
+        var wanted = [NodeID: Version]()
+        for entry in stored?.split(separator: ",") ?? [] {
+            let parts = entry.split(separator: ".")
+            if parts.count == 2, let id = NodeID(text: String(parts[0])), let version = Version(parts[1]) {
+                wanted[id] = version
+            }
+        }
+        return wanted
+    }
+
     /// The connection has ended; the position stays.
     package mutating func disconnected() {
         (phase, servedStore, answerDue) = (.closed, nil, nil)
+        repetition = LogRepetition()
     }
 }

@@ -8,6 +8,12 @@ extension TreeMachine {
     /// The answer to a batch arrived, or none can be expected.
     package mutating func batchAnswered(_ id: BatchID, _ reply: BatchReply) throws(TreeError) {
         guard push.inFlight?.id == id, let inFlight = push.inFlight else { return }
+        // A reading may have passed a node's place before the batch was made, or may begin after the node was removed
+        // again. The log comes first, and the request is repeated.
+        if channel.isReading, case .answer = reply {
+            push.inFlight?.isSent = false
+            return
+        }
         switch reply {
         case .answer(.made(_, let results)):
             push.backoff.reset()
@@ -40,6 +46,7 @@ extension TreeMachine {
         _ inFlight: PushState.InFlight, _ results: [TreeOperationResult]
     ) throws(TreeError) {
         let sent = try endRequest()
+        let isOpen = inFlight.operations.contains { queue[$0] != nil }
         for (id, result) in zip(inFlight.operations, results) {
             guard let operation = queue[id], let made = sent[id] else { continue }
             switch (made, result) {
@@ -48,6 +55,18 @@ extension TreeMachine {
             case (.deleteTree, .branch(let outcome)): try skeleton.removedBranch(operation, outcome)
             default: try skeleton.fail(operation, TreeError(.network, "the server's answer does not fit the request"))
             }
+        }
+        guard try store.namedValue("unsure") == inFlight.id.text else { return }
+        // The answer may be older than the reading: another one shows which of the nodes still exist.
+        try store.setNamedValue("unsure", nil)
+        if isOpen { try scanAgain() }
+    }
+
+    /// A reading has shown what answered removals have left: they wait for the log no longer.
+    mutating func endAnsweredRemovals() throws(TreeError) {
+        let inFlight = Set(push.inFlight?.operations ?? [])
+        for id in queue.ids where !inFlight.contains(id) {
+            if let operation = queue[id], operation.isDelete, operation.isSending { try skeleton.drop(operation) }
         }
     }
 
@@ -103,8 +122,6 @@ extension TreeMachine {
             var waiting = operation
             waiting.waitsFor = current
             try skeleton.write(waiting)
-        case .nodeMissing where operation.isDelete:
-            try skeleton.removedBranch(operation, BranchOutcome(removed: 0, left: 0, kept: [], hasMore: false))
         case .nameTaken where operation.attempts >= PushState.nameAttemptsMax:
             try skeleton.evade(operation)
             try tryAgain(queue[operation.id] ?? operation, refusal)

@@ -17,9 +17,9 @@ extension TreeMachine {
     }
 
     /// The place that a path names: a trunk or a node; nil when there is none.
-    package func place(at path: TreePath) throws(TreeError) -> NodeParent? { try skeleton.place(at: path) }
+    package func place(at path: TreePath) throws(TreeError) -> NodeParent? { try store.place(at: path) }
 
-    package func row(at path: TreePath) throws(TreeError) -> NodeRow? { try skeleton.row(at: path) }
+    package func row(at path: TreePath) throws(TreeError) -> NodeRow? { try store.row(at: path) }
 
     func shownRow(_ id: NodeID) throws(TreeError) -> NodeRow { try skeleton.shownRow(id) }
 

@@ -180,13 +180,7 @@ extension TreeMachine {
     }
 
     private mutating func wantedNodes() throws(TreeError) -> [NodeID] {
-        channel.wanted = [:]
-        for entry in try store.namedValue("wanted")?.split(separator: ",") ?? [] {
-            let parts = entry.split(separator: ".")
-            if parts.count == 2, let id = NodeID(text: String(parts[0])), let version = Version(parts[1]) {
-                channel.wanted[id] = version
-            }
-        }
+        channel.wanted = TreeChannel.wanted(stored: try store.namedValue("wanted"))
         return channel.wanted.keys.sorted()
     }
 
@@ -210,7 +204,8 @@ extension TreeMachine {
         // The reading brings what was wanted, and versions of another bucket mean nothing.
         channel.wanted = [:]
         try store.setNamedValue("wanted", nil)
-        for node in skeleton.confirmedWhileOpening ?? [] { try store.setScan(id, of: node) }
+        // The server may have made the batch and removed its nodes again before the reading.
+        if let batch = push.inFlight?.id { try store.setNamedValue("unsure", batch.text) }
         return scan
     }
 
@@ -223,6 +218,11 @@ extension TreeMachine {
         channel.position = nil
         skeleton.hasWritten = true
         try store.setNamedValue("cv", nil)
+        // Without an open channel, the next one begins with a reading.
+        switch channel.phase {
+        case .closed, .refused: return
+        case .opening, .scanning, .listing, .catchingUp, .live: break
+        }
         if skeleton.isLazy { return try beginLists() }
         try beginScan()
         if channel.scanID != nil { send(Messages.onChannel(0, Self.firstPage)) }
@@ -278,6 +278,7 @@ extension TreeMachine {
         channel.position = scan.current
         try store.setNamedValue("cv", scan.current?.text)
         try store.setNamedValue("store", channel.servedStore)
+        try endAnsweredRemovals()
         channel.phase = .catchingUp(CatchUp())
         askSince()
     }
@@ -286,6 +287,7 @@ extension TreeMachine {
 
     private mutating func askSince() {
         awaitAnswer()
+        channel.repetition.ask()
         send(Messages.onChannel(0, "cv:" + (channel.position?.text ?? "")))
     }
 
@@ -298,6 +300,7 @@ extension TreeMachine {
         var first: ChangeVersion?
         for case .applied(let change) in changes {
             first = first ?? change.cv
+            if channel.repetition.contains(change.cv, at: channel.position) { continue }
             try apply(change)
             // A change that did not fit may have begun a reading of all nodes.
             if channel.scanID != nil { return }

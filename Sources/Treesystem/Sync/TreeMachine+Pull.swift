@@ -107,8 +107,7 @@ extension TreeMachine {
     }
 
     private func storeWanted() throws(TreeError) {
-        let list = channel.wanted.sorted { $0.key < $1.key }.map { "\($0.key.text).\($0.value)" }
-        try store.setNamedValue("wanted", list.isEmpty ? nil : list.joined(separator: ","))
+        try store.setNamedValue("wanted", channel.storedWanted)
     }
 }
 

@@ -47,7 +47,7 @@ extension TreeMachine {
     /// Asks for the contents of the first operations that need one.
     private mutating func prepareContents() throws(TreeError) {
         guard skeleton.queue.asked.count < PushState.contentsMax else { return }
-        for id in queue.ids where !skeleton.queue.asked.contains(id) {
+        for id in queue.ids where !skeleton.queue.asked.contains(id) && skeleton.queue.pauses[id] == nil {
             guard let operation = queue[id], operation.state == .waiting, !operation.content.isReady else { continue }
             if try store.row(operation.node)?.state == .leaving {
                 try sendEmpty(operation)
@@ -117,6 +117,12 @@ extension TreeMachine {
             skeleton.events.append(
                 .operationFailed(id, operation.node, TreeError(.content, "the app could not provide the content")))
         }
+    }
+
+    /// The content of an operation cannot be uploaded for now. It waits without a place among `PushState.contentsMax`.
+    package mutating func uploadFailed(_ id: OperationID) {
+        skeleton.queue.asked.remove(id)
+        if queue[id] != nil { skeleton.queue.pauses[id] = skeleton.time.monotonic + PushState.contentPause }
     }
 
     /// The blob of an operation is complete at the server.

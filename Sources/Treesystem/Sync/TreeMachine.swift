@@ -19,7 +19,7 @@ package struct TreeMachine {
     var skeleton: TreeSkeleton
     package internal(set) var status: SyncStatus
     var link: SyncLink
-    var channel = TreeChannel() { didSet { adoptPhase() } }
+    var channel = TreeChannel() { didSet { skeleton.listing = channel.scanID } }
     var push = PushState()
     /// Lists of children that are read, in a lazy skeleton.
     package internal(set) var lists = ChildListing()
@@ -46,16 +46,6 @@ package struct TreeMachine {
         skeleton.isLazy = try store.adopt(options.skeleton)
         status = options.sync.startsOnline ? .connecting : .offline(.requested)
         try read()
-    }
-
-    /// The skeleton writes rows as the channel's phase needs it.
-    private mutating func adoptPhase() {
-        skeleton.listing = channel.scanID
-        if channel.phase != .opening {
-            skeleton.confirmedWhileOpening = nil
-        } else if skeleton.confirmedWhileOpening == nil {
-            skeleton.confirmedWhileOpening = []
-        }
     }
 
     /// Reads from the store what is kept in memory.

@@ -25,11 +25,10 @@ extension TreeSkeleton {
             record.stamps.created = old.stamps.created
         }
         (row.version, row.record) = (version, record.object.serialized())
-        // A listing in progress may have passed the node's place before it was created.
         row.scan = listing ?? row.scan
-        confirmedWhileOpening?.append(row.id)
         row.changed = record.stamps.changed ?? time.unix
         view(opened, in: &row)
+        if row.state.isConcealed { mayBeStranded = true }
         row.state = try state(of: row)
         try write(row)
         if hasQuarantined { try store.releaseQuarantine(row.id) }
@@ -65,15 +64,10 @@ extension TreeSkeleton {
             again.state = .waiting
             return try write(again)
         }
+        // If all is removed, the operation stays until the log brings that: otherwise an earlier change of the log
+        // would show the branch again. What is left is shown again at the end of the turn.
+        if outcome.left == 0, try store.row(operation.node).map({ $0.version > 0 }) == true { return }
         try drop(operation)
-        // What is left is shown again at the end of the turn, and removed nodes disappear when the log arrives.
-        guard outcome.left == 0 else { return }
-        // The log removes the rows. A root that was created again meanwhile is covered, and so shown again.
-        for id in try store.branch(of: operation.node) {
-            guard var row = try store.row(id), row.state == .leaving, !queue.has(id) else { continue }
-            row.state = .gone
-            try write(row)
-        }
     }
 
     // MARK: - Not made

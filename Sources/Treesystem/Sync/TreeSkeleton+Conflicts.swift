@@ -43,8 +43,10 @@ extension TreeSkeleton {
     mutating func breakCycle(through row: NodeRow) throws(TreeError) -> Bool {
         let above = try store.ancestors(of: row.parent)
         guard let end = above.firstIndex(of: row.id) else { return false }
+        let moved = above[...end].filter { queue.fields(of: $0).contains(.place) }
+        if moved.isEmpty { return false }
         try write(row)
-        for id in above[...end] where queue.fields(of: id).contains(.place) {
+        for id in moved {
             guard var other = try store.row(id), other.version > 0, let opened = try open(other) else { continue }
             // One that is being sent will be refused.
             for operation in queue.operations(of: id) where operation.fields.contains(.place) && !operation.isSending {

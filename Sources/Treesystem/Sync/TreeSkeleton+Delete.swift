@@ -14,6 +14,7 @@ extension TreeSkeleton {
         _ id: NodeID, outdated: Bool = true, unknown: Bool = true,
         queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> OperationID? {
+        try checkLimit()
         let root = try shownRow(id)
         hasWritten = true
         for node in try store.branch(of: id).reversed() { try dropOperations(ofLeaving: node) }
@@ -62,7 +63,9 @@ extension TreeSkeleton {
     /// A node is gone at the server: nodes that were put below it here, before the branch was removed here, stay where
     /// the server has them.
     mutating func release(below id: NodeID) throws(TreeError) {
-        for row in try store.allChildren(of: .node(id)) where row.state == .leaving {
+        let children = try store.allChildren(of: .node(id))
+        if !children.isEmpty { mayBeStranded = true }
+        for row in children where row.state == .leaving {
             if row.version == 0 { try release(below: row.id) }
             for operation in queue.operations(of: row.id).reversed() where !operation.isSending {
                 // There is nothing to remove of a node that the server never had.
@@ -75,16 +78,16 @@ extension TreeSkeleton {
     /// Removes a node that is removed here and that the server never had, once nothing waits for it.
     mutating func forgetUnsent(_ row: NodeRow) throws(TreeError) {
         guard row.version == 0, !queue.has(row.id) else { return }
+        mayBeStranded = true
         try removeRow(row.id)
     }
 
     /// Shows nodes again whose branch is no longer removed here, whatever was the reason. Runs at the end of each turn.
     mutating func revealStranded() throws(TreeError) {
-        guard hasWritten else { return }
         var seen = Set<NodeID>()
-        while true {
+        while mayBeStranded {
+            mayBeStranded = false
             let ids = try store.stranded().filter { seen.insert($0).inserted && !isDeleted($0) }
-            if ids.isEmpty { return }
             for id in ids { try reveal(id) }
         }
     }
@@ -151,6 +154,7 @@ extension TreeSkeleton {
     mutating func showServers(_ row: NodeRow, reports: Bool = false) throws(TreeError) {
         var row = row
         row.state = row.version == 0 ? .open : .unopened
+        mayBeStranded = true
         try write(row)
         guard let text = row.record, let record = try? NodeRecord(parsing: text, from: .server) else { return }
         try show(row.id, record, text, row.version, reports: reports)

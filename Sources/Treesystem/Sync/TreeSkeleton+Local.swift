@@ -12,7 +12,7 @@ extension TreeSkeleton {
         guard path.depth <= TreeLimits.depthMax else {
             throw TreeError(.depth, "a tree has at most \(TreeLimits.depthMax) levels")
         }
-        guard let parent = try place(at: above) else {
+        guard let parent = try store.place(at: above) else {
             throw TreeError(.parentMissing, "the parent does not exist: create it first")
         }
         let place = Place(parent, name)
@@ -34,6 +34,7 @@ extension TreeSkeleton {
         at path: TreePath, id: NodeID? = nil, content: LocalContent = .ask, tags: [NodeMetadata.AppTag] = [],
         modified: Int64? = nil, burnTime: Int64? = nil, queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> NodeRow {
+        try checkLimit()
         let place = try freePlace(at: path, for: nil)
         let id = id ?? NodeID.random(keyring.random.bytes)
         guard try store.row(id) == nil else { throw TreeError(.nameTaken, "a node with this id exists") }
@@ -53,6 +54,7 @@ extension TreeSkeleton {
     mutating func move(
         _ id: NodeID, to path: TreePath, queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> NodeRow {
+        try checkLimit()
         var row = try shownRow(id)
         let place = try freePlace(at: path, for: id)
         guard let old = row.place, old.parent != place.parent || old.name != place.name else { return row }
@@ -74,6 +76,7 @@ extension TreeSkeleton {
         of id: NodeID, _ content: LocalContent, modified: Int64? = nil,
         queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> NodeRow {
+        try checkLimit()
         var row = try shownRow(id)
         row.modified = modified ?? time.unix
         try write(row)
@@ -85,6 +88,7 @@ extension TreeSkeleton {
     mutating func setTags(
         of id: NodeID, _ tags: [NodeMetadata.AppTag], queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> NodeRow {
+        try checkLimit()
         var row = try shownRow(id)
         guard row.tags != tags else { return row }
         row.tags = tags
@@ -97,6 +101,7 @@ extension TreeSkeleton {
     mutating func setBurnTime(
         of id: NodeID, _ time: Int64?, queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> NodeRow {
+        try checkLimit()
         var row = try shownRow(id)
         guard row.burnTime != time else { return row }
         row.burnTime = time
@@ -107,18 +112,25 @@ extension TreeSkeleton {
 
     // MARK: - Queueing
 
+    /// Refuses a change before it writes anything: the app may catch the error and go on with the turn. What the server
+    /// causes is queued all the same.
+    func checkLimit() throws(TreeError) {
+        guard queue.count < operationsMax else {
+            throw TreeError(.limit, "\(operationsMax) changes wait for the server")
+        }
+    }
+
     @discardableResult
     mutating func enqueue(
         _ node: NodeID, _ kind: PendingOperation.Kind, origin: Place? = nil, target: Place? = nil,
         content: LocalContent = .none, _ queueing: TreeMachine.Queueing = TreeMachine.Queueing()
     ) throws(TreeError) -> OperationID {
-        guard queue.count < OperationQueue.operationsMax else {
-            throw TreeError(.limit, "\(OperationQueue.operationsMax) changes wait for the server")
-        }
         var new = PendingOperation(try store.nextOperation(), node, kind)
         (new.origin, new.target, new.group) = (origin, target, queueing.group)
         (new.priority, new.isKept) = (queueing.priority, queueing.isKept)
-        new.dependencies = try queue.dependencies(of: new) { place throws(TreeError) in
+        new.dependencies = try queue.dependencies(of: new) { () throws(TreeError) in
+            try store.branch(of: node)
+        } ancestors: { place throws(TreeError) in
             try store.ancestors(of: place)
         }
         new.dependencies.formUnion(queueing.after.filter { queue[$0] != nil })
@@ -151,7 +163,7 @@ extension TreeSkeleton {
         _ operation: PendingOperation, _ content: LocalContent?
     ) throws(TreeError) -> OperationID {
         var operation = operation
-        if content != nil, operation.content == .spooled || operation.content == .uploaded {
+        if content != nil, operation.content != .none, operation.content != .held {
             actions.append(.forget(operation.id))
             try store.setSpool(operation.id, nil)
         }
@@ -175,13 +187,12 @@ extension TreeSkeleton {
     /// Takes an operation out of the queue: it is confirmed, or no longer wanted.
     mutating func drop(_ operation: PendingOperation) throws(TreeError) {
         hasWritten = true
+        if operation.isDelete { mayBeStranded = true }
+        if operation.fields.contains(.content) { actions.append(.forget(operation.id)) }
         for follower in queue.remove(operation.id) {
             if let operation = queue[follower] { try store.write(operation) }
         }
         try store.removeOperation(operation.id)
-        if operation.content == .spooled || operation.content == .uploaded || operation.content == .source {
-            actions.append(.forget(operation.id))
-        }
     }
 }
 

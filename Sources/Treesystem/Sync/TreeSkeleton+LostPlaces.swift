@@ -22,6 +22,16 @@ extension TreeSkeleton {
         return true
     }
 
+    /// A node is created again, where it is now. Nodes that were put below it on their way to another place are not put
+    /// there: that other place may be above the node, and then neither could be sent first.
+    mutating func leaveOutPlaces(below id: NodeID) throws(TreeError) {
+        for operation in queue.placing(below: id) where !operation.isSending {
+            let next = queue.operations(of: operation.node).first { $0.id > operation.id && $0.target != nil }
+            guard let next else { continue }
+            if operation.isCreation { _ = try createAtOnce(operation, next) } else { try skipPlace(operation, next) }
+        }
+    }
+
     /// The node moves on: the place between is left out.
     private mutating func skipPlace(_ operation: PendingOperation, _ next: PendingOperation) throws(TreeError) {
         var next = next

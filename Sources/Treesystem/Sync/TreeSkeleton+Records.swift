@@ -15,14 +15,14 @@ extension TreeSkeleton {
         var waiting = [(id, record, text, version)]
         while let (id, record, text, version) = waiting.popLast() {
             guard try showOne(id, record, text, version, reports) else { continue }
-            waiting += try uncovered(below: id)
+            waiting += try uncovered(below: id, reports)
         }
     }
 
     /// The records below a node that can be shown now: those that arrived before their parent, and those that are no
     /// longer in a branch that is removed here. Nodes without a record are shown at once.
     private mutating func uncovered(
-        below id: NodeID
+        below id: NodeID, _ reports: Bool
     ) throws(TreeError) -> [(NodeID, NodeRecord, [UInt8], Version)] {
         let isShown = try store.state(of: id) == .open
         var (found, places) = ([(NodeID, NodeRecord, [UInt8], Version)](), [id])
@@ -39,8 +39,10 @@ extension TreeSkeleton {
                         continue
                     }
                     var row = row
+                    if row.state.isConcealed { mayBeStranded = true }
                     row.state = .open
                     try write(row)
+                    if reports, let (node, path) = try shown(row) { events.append(.discovered(node, path)) }
                     places.append(row.id)
                 }
             }
@@ -48,7 +50,7 @@ extension TreeSkeleton {
         return found
     }
 
-    /// - Returns: whether the node's keys are known now.
+    /// - Returns: whether what is below the node can be opened and may be shown now.
     private mutating func showOne(
         _ id: NodeID, _ record: NodeRecord, _ text: [UInt8], _ version: Version, _ reports: Bool
     ) throws(TreeError) -> Bool {
@@ -64,10 +66,10 @@ extension TreeSkeleton {
             }
             keyring.keep(node.childKeys, of: id)
             try quarantine(IntegrityFault(id, .nameMismatch, error.description), version, text)
-            return true
+            return try store.state(of: id) == .open
         }
         try accept(opened, text, version, reports)
-        return true
+        return try store.state(of: id) != .unopened
     }
 
     /// What opens and makes records below a place; nil when the place is not known yet.
@@ -138,9 +140,10 @@ extension TreeSkeleton {
         if let operation = try sentOperation(of: opened.record, id) {
             return try confirm(operation, opened, version: version, row: old)
         }
+        if old?.state.isConcealed == true { mayBeStranded = true }
         var row = old ?? NodeRow(id, parent: opened.record.parent, name: opened.name, state: .open)
         let before = old.map { $0.state == .open } == true ? try shown(row) : nil
-        let theirs = try changes(from: old, to: opened, text)
+        let theirs = old?.changes(to: opened.record, text) ?? []
         // A record that is shown again was not listed by that.
         if old?.record != text { row.scan = listing ?? row.scan }
         (row.version, row.record) = (version, text)
@@ -148,9 +151,8 @@ extension TreeSkeleton {
         let mine = view(opened, in: &row)
         // While there is a cycle, a node's state cannot be known from the nodes above it.
         if try breakCycle(through: row) { row = try store.row(id) ?? row }
-        row.state = try state(of: row)
-        // Removed, and created again by another device before this device's removal was answered.
-        if old == nil, row.state == .leaving { row.state = .covered }
+        // A listing in any order may have a node below one that it has not moved away yet: the node waits for that.
+        row.state = try store.ancestors(of: row.parent).contains(id) ? .unopened : state(of: row)
         if row.state == .unopened { try leave(id) }
         try write(row)
         if hasQuarantined { try store.releaseQuarantine(id) }
@@ -172,7 +174,7 @@ extension TreeSkeleton {
         if isDeleted(row.id) { return .leaving }
         guard case .node(let id) = row.parent else { return .open }
         let above = try store.state(of: id)
-        if above == .unopened { return .unopened }
+        if above == .unopened || above == .quarantined { return .unopened }
         guard above?.isConcealed == true else { return .open }
         return row.state == .leaving ? .leaving : .covered
     }
@@ -180,7 +182,7 @@ extension TreeSkeleton {
     /// A node that was to be removed is shown again, with what is below it.
     mutating func uncover(_ row: NodeRow, _ node: Node, _ path: TreePath) throws(TreeError) {
         events.append(.discovered(node, path))
-        for (id, record, text, version) in try uncovered(below: row.id) {
+        for (id, record, text, version) in try uncovered(below: row.id, true) {
             try show(id, record, text, version, reports: true)
         }
     }
@@ -212,21 +214,6 @@ extension TreeSkeleton {
     }
 
     func isDeleted(_ id: NodeID) -> Bool { queue.operations(of: id).contains(where: \.isDelete) }
-
-    /// What another device changed between two records of a node.
-    private func changes(
-        from old: NodeRow?, to opened: OpenedNode, _ text: [UInt8]
-    ) throws(TreeError) -> WriteFields {
-        // A record that waited for its parent is the old one itself.
-        guard let known = old?.record, known != text, let base = try? NodeRecord(parsing: known, from: .server) else {
-            return []
-        }
-        var changes = WriteFields()
-        if base.parent != opened.record.parent || base.tag != opened.record.tag { changes.insert(.place) }
-        if base.data?.id != opened.record.data?.id { changes.insert(.content) }
-        if base.burnTime != opened.record.burnTime { changes.insert(.burnTime) }
-        return changes
-    }
 
     private mutating func report(
         _ row: NodeRow, _ before: (node: Node, path: TreePath)?, _ theirs: WriteFields

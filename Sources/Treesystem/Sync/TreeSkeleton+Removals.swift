@@ -9,11 +9,11 @@ extension TreeSkeleton {
     /// The server has removed a node.
     mutating func removed(_ id: NodeID, at version: Version) throws(TreeError) {
         guard let row = try store.row(id), row.version > 0, row.version <= version else { return }
+        // A removal of this device has nothing left to remove.
+        for operation in queue.operations(of: id) where operation.isDelete { try drop(operation) }
         if try isWanted(row) { return try keepRemoved(row) }
         let before = row.state == .open ? try shown(row) : nil
-        for operation in queue.operations(of: id).reversed() where !(operation.isDelete && operation.isSending) {
-            try drop(operation)
-        }
+        for operation in queue.operations(of: id).reversed() { try drop(operation) }
         hasWritten = true
         try removeRow(id)
         try release(below: id)
@@ -45,13 +45,15 @@ extension TreeSkeleton {
         }
         // The parent may be listed later: then the records are compared without being opened.
         let there = try parentKeys(of: record.parent).flatMap { try? keyring.opener.open(record, row.id, below: $0) }
-        var fields = WriteFields()
-        let hasOtherName = there.map { $0.name != here.name } ?? (here.record.tag != record.tag)
-        if here.record.parent != record.parent || hasOtherName { fields.insert(.place) }
-        if here.record.data?.id != record.data?.id { fields.insert(.content) }
-        let hasOtherTags = there.map { $0.metadata.appTags != here.metadata.appTags } ?? !here.metadata.appTags.isEmpty
-        if hasOtherTags { fields.insert(.tags) }
-        if here.record.burnTime != record.burnTime { fields.insert(.burnTime) }
+        var fields = WriteFields(changedFrom: here.record, to: record)
+        if let there {
+            // Two spellings of a name have one tag, and one name has another tag below another parent.
+            let isMoved = here.record.parent != record.parent || here.name != there.name
+            if isMoved { fields.insert(.place) } else { fields.remove(.place) }
+            if here.metadata.appTags != there.metadata.appTags { fields.insert(.tags) }
+        } else if !here.metadata.appTags.isEmpty {
+            fields.insert(.tags)
+        }
         // What waiting operations write is not the server's.
         fields.subtract(queue.fields(of: row.id))
         guard !fields.isEmpty else { return }
@@ -77,6 +79,7 @@ extension TreeSkeleton {
     mutating func keepRemoved(_ row: NodeRow) throws(TreeError) {
         var row = row
         let wasShown = row.state == .open
+        if row.state.isConcealed { mayBeStranded = true }
         let opened = try open(row)
         let content = opened.flatMap { (try? $0.inlineContent()) ?? nil }
         (row.version, row.record, row.state) = (0, nil, .open)
@@ -110,7 +113,8 @@ extension TreeSkeleton {
         try write(operation)
         // Versions of the removed node mean nothing for the new one.
         try stopWaiting(row.id, .max)
-        for operation in queue.follow(operation) { try write(operation) }
+        try leaveOutPlaces(below: row.id)
+        for operation in queue.follow(queue[operation.id] ?? operation) { try write(operation) }
         guard let (node, path) = try shown(row) else { return }
         if !wasShown { try uncover(row, node, path) }
         events.append(.conflict(.removed(node)))

@@ -22,9 +22,11 @@ struct TreeSkeleton {
     var isLazy = false
     /// The number of the listing of all nodes in progress: each row of the server that is written gets it.
     var listing: Int64?
-    /// Nodes that were confirmed since the channel began to open, of one batch at most: a listing that begins with it
-    /// may have passed their places before.
-    var confirmedWhileOpening: [NodeID]?
+    /// Most operations that wait (`OperationQueue.operationsMax`).
+    var operationsMax = OperationQueue.operationsMax
+    /// Whether nodes may be concealed although no waiting removal conceals them: searched at the end of a turn only
+    /// then, because that reads all concealed nodes.
+    var mayBeStranded = true
 
     init(_ store: TreeStore, _ keys: TreeKeys, _ nameConflicts: NameConflictPolicy, _ random: TreeRandom) {
         (self.store, self.nameConflicts) = (store, nameConflicts)
@@ -38,7 +40,7 @@ struct TreeSkeleton {
         // What was asked for is asked for again; a pause goes on.
         fresh.pauses = queue.pauses.filter { fresh[$0.key] != nil }
         queue = fresh
-        hasQuarantined = try store.hasQuarantined()
+        (hasQuarantined, mayBeStranded) = (try store.hasQuarantined(), true)
         keyring.forgetAll()
     }
 
@@ -50,6 +52,7 @@ struct TreeSkeleton {
     /// Writes a row and notes that the turn has written.
     mutating func write(_ row: NodeRow) throws(TreeError) {
         hasWritten = true
+        if row.state.isConcealed { mayBeStranded = true }
         try store.write(row)
     }
 
@@ -76,6 +79,7 @@ struct TreeSkeleton {
     mutating func forget(_ id: NodeID) throws(TreeError) {
         guard let row = try store.row(id) else { return }
         let before = row.state == .open ? try shown(row) : nil
+        mayBeStranded = true
         try removeRow(id)
         if let before { events.append(.deleted(before.node, before.path)) }
     }
@@ -86,21 +90,6 @@ struct TreeSkeleton {
             return nil
         }
         return (node, path)
-    }
-
-    /// The place that a path names: a trunk or a node; nil when there is none.
-    func place(at path: TreePath) throws(TreeError) -> NodeParent? {
-        var place = NodeParent.trunk(path.trunk)
-        for name in path.names {
-            guard let row = try store.rows(at: Place(place, name)).first else { return nil }
-            place = .node(row.id)
-        }
-        return place
-    }
-
-    func row(at path: TreePath) throws(TreeError) -> NodeRow? {
-        guard case .node(let id)? = try place(at: path) else { return nil }
-        return try store.row(id)
     }
 
     func shownRow(_ id: NodeID) throws(TreeError) -> NodeRow {

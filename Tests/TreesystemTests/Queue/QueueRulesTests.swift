@@ -83,7 +83,11 @@ struct QueueRulesTests {
             for id in 1...Int64.random(in: 2...6, using: &random) {
                 guard var new = Self.operation(id, tree, &random) else { continue }
                 let before = tree
-                new.dependencies = try queue.dependencies(of: new) { place throws(TreeError) in before.ancestors(place)
+                let branch = before.places.keys.filter { before.ancestors(.node($0)).contains(new.node) }
+                new.dependencies = try queue.dependencies(of: new) { () throws(TreeError) in
+                    branch
+                } ancestors: { place throws(TreeError) in
+                    before.ancestors(place)
                 }
                 queue.add(new)
                 let isMade = tree.make(new)
@@ -125,6 +129,24 @@ struct QueueRulesTests {
             queue.add(new)
         }
         #expect(queue.next(max: 10) { _ in true }.count == 10)
+    }
+
+    @Test("a node that is created again comes before operations that put nodes below it, and leaves its group")
+    func createdAgain() {
+        var queue = OperationQueue()
+        for number in 1...Int64(4) {
+            var new = PendingOperation(OperationID(number), NodeID(UInt128(number)), .write([.creation, .place]))
+            new.target = Place(number == 3 ? .node(NodeID(4)) : .trunk(.home), .test("n\(number)"))
+            new.group = number % 2
+            queue.add(new)
+        }
+        #expect(queue.divideGroups(of: NodeID(4)).map(\.id.number) == [2, 4])
+        #expect([1, 2, 3, 4].map { queue[OperationID($0)]?.group } == [1, nil, 1, nil])
+        let creation = queue[OperationID(4)]
+        #expect(creation.map { queue.follow($0) }?.map(\.id.number) == [3])
+        #expect(queue[OperationID(3)]?.dependencies == [OperationID(4)])
+        #expect(queue.next(max: 9) { $0.id.number != 4 } == [OperationID(2)])
+        #expect(queue.next(max: 9) { _ in true } == [2, 4].map(OperationID.init))
     }
 
     @Test("a node that is created again does not wait for the name that a later operation frees by moving below it")

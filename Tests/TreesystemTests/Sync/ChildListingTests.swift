@@ -53,6 +53,36 @@ struct ChildListingTests {
         #expect(rest.count == 105 && !rest.contains(parents[150]))
     }
 
+    @Test("with more removals than are kept, the request in flight is made again, and its late page is not used")
+    func removals() throws {
+        var lists = ChildListing()
+        lists.addRemoval(NodeID(1), 1)
+        #expect(lists.removed.isEmpty)
+        lists.add(parents[0])
+        let first = try next(&lists, 0)
+        for number in 1...ChildListing.removedMax { lists.addRemoval(NodeID(UInt128(number)), 1) }
+        #expect(lists.removed.count == ChildListing.removedMax)
+        lists.addRemoval(NodeID(0), 1)
+        #expect(lists.removed.isEmpty)
+        let late = lists.finish(first.number)
+        #expect(late == nil)
+        let again = try next(&lists, 0)
+        #expect(again.query == first.query && again.number != first.number)
+    }
+
+    @Test("a lost position makes the requests of the app again, and earlier answers are not used")
+    func lostPosition() throws {
+        var earlier = ChildListing()
+        earlier.add(parents[0], levels: 2)
+        let first = try next(&earlier, 0)
+        earlier.prefer(parents[1])
+        var lists = ChildListing(after: earlier)
+        let late = lists.finish(first.number)
+        #expect(late == nil)
+        let again = try next(&lists, 0)
+        #expect(again.query.parents == [parents[0], parents[1]])
+    }
+
     @Test("after a failure nothing is asked for before the pause ends, and a lost request is made again")
     func failures() throws {
         var lists = ChildListing()

@@ -45,6 +45,28 @@ struct HeldOperationTests {
         #expect(conflicts.count == 1)
     }
 
+    @Test("a removed node is created again below one that had been below it, in an order that can be sent")
+    func createdBelow() throws {
+        try world.ann.create("v", in: world)
+        try world.settleDown()
+        try world.ann.local(world) { machine throws(TreeError) in machine.pausePush() }
+        try world.ann.move("v", to: "a/v", in: world)
+        try world.ann.create("a/v/u", in: world)
+        try world.ann.move("a/v", to: "w", in: world)
+        try world.ann.move("a", to: "w/u/a", in: world)
+        try world.ann.write("w/u/a", "mine", in: world)
+        try world.other.remove("a", in: world)
+        try world.other.run(world)
+        try world.ann.run(world)
+        #expect(world.ann.holds == [.held(.removed)])
+        try world.ann.local(world) { machine throws(TreeError) in machine.resumePush() }
+        try world.ann.retryAll(world)
+        try world.settleDown()
+        #expect(world.ann.machine.queue.isEmpty)
+        #expect(try world.other.paths() == ["home/w", "home/w/u", "home/w/u/a"])
+        #expect(try world.other.content("w/u/a") == "mine")
+    }
+
     @Test("a burn time that one device sets, changes and clears is what another one shows")
     func burnTime() throws {
         let id = try world.ann.id("a")

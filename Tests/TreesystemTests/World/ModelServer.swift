@@ -216,11 +216,11 @@ struct ModelServer: TreeView {
         return changes(from: number)
     }
 
-    /// The changes after a position, as a `c` message.
-    func changes(from number: Int) -> String {
+    /// The changes after a position, as a `c` message; at most `count`.
+    func changes(from number: Int, count: Int = .max) -> String {
         var writer = JSONWriter(reservingBytes: 1_024)
         writer.raw("[")
-        for (index, change) in log[number...].enumerated() {
+        for (index, change) in log[number...].prefix(count).enumerated() {
             if index > 0 { writer.raw(",") }
             change.write(to: &writer)
         }

@@ -62,8 +62,6 @@ struct TreeRecords {
         case .refused(let refusal):
             // A server that could not decide says nothing about the batch, which is sent again.
             guard ![.serverError, .unavailable].contains(refusal.code) else { return nil }
-            // A server that could not decide says nothing about the batch, which is sent again.
-            guard ![.serverError, .unavailable].contains(refusal.code) else { return nil }
             refused += 1
             guard answers[id] == nil, !truth.batches.contains(id) else {
                 return "batch \(id) was made, and is refused with \(refusal.code) when it is sent again"
@@ -71,11 +69,14 @@ struct TreeRecords {
         case .made(_, let results):
             if let first = answers[id] {
                 repeated += 1
+                // One that changed nothing is not in the log, and is decided again after a restart.
+                if !truth.batches.contains(id) { return nil }
                 return first == body ? nil : "batch \(id) is answered with other bytes when it is sent again"
             }
             answers[id] = body
             made += 1
             guard results.count == batch.operations.count else { return "batch \(id) has \(results.count) results" }
+            if truth.restored.contains(id) { return nil }
             for case (.put(let node, _, let record), .version(let version)) in zip(batch.operations, results) {
                 guard let object = history(node, version), var found = try? NodeRecord(object, from: .server) else {
                     return "batch \(id) was answered, and \(node).\(version) is not in the log"

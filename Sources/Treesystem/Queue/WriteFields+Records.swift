@@ -1,0 +1,27 @@
+import ThicketTree
+import ThicketTreeShape
+
+extension WriteFields {
+    /// What differs between two records of a node, as far as that shows without their keys: not the pairs of the app.
+    init(changedFrom old: NodeRecord, to new: NodeRecord) {
+        self = []
+        if old.parent != new.parent || old.tag != new.tag { insert(.place) }
+        if old.data?.id != new.data?.id { insert(.content) }
+        if old.burnTime != new.burnTime { insert(.burnTime) }
+    }
+}
+
+extension NodeRow {
+    /// What another device changed in the record that this row has.
+    ///
+    /// - Parameters:
+    ///   - record: the newer one.
+    ///   - text: it as JSON.
+    func changes(to record: NodeRecord, _ text: [UInt8]) -> WriteFields {
+        // A record that waited for its parent is the old one itself.
+        guard let known = self.record, known != text, let base = try? NodeRecord(parsing: known, from: .server) else {
+            return []
+        }
+        return WriteFields(changedFrom: base, to: record)
+    }
+}
