@@ -34,6 +34,11 @@ package struct OperationQueue: Sendable {
         (byNode[node] ?? []).compactMap { operations[$0] }
     }
 
+    /// The next operation of the same node that puts it elsewhere.
+    func nextMove(after operation: PendingOperation) -> PendingOperation? {
+        operations(of: operation.node).first { $0.id > operation.id && $0.target != nil }
+    }
+
     package func has(_ node: NodeID) -> Bool { byNode[node] != nil }
 
     /// What all waiting writes of a node write together.
@@ -42,6 +47,13 @@ package struct OperationQueue: Sendable {
     }
 
     package func hasFollowers(_ id: OperationID) -> Bool { !(followers[id] ?? []).isEmpty }
+
+    /// Whether operations of other nodes depend on one of this node.
+    package func isNeeded(_ node: NodeID) -> Bool {
+        (byNode[node] ?? []).contains { id in
+            (followers[id] ?? []).contains { operations[$0]?.node != node }
+        }
+    }
 
     /// Whether one of the operations depends on another one, or on something that does.
     package func depends(_ ids: Set<OperationID>, on other: OperationID) -> Bool {

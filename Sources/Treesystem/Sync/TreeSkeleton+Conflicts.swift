@@ -61,7 +61,7 @@ extension TreeSkeleton {
     private mutating func putBack(_ row: inout NodeRow, _ opened: OpenedNode) throws(TreeError) {
         let before = row.state == .open ? try shown(row) : nil
         (row.parent, row.name) = (opened.record.parent, opened.name)
-        if before != nil || row.state.isConcealed { row.state = try state(of: row) }
+        if row.state != .quarantined { row.state = try state(of: row) }
         try write(row)
         guard row.state == .open else { return try hide(row, before) }
         try clearPlace(of: row)

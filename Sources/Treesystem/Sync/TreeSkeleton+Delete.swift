@@ -37,14 +37,16 @@ extension TreeSkeleton {
 
     /// Drops what need not be sent of a node that is removed; a node that the server never had is gone then.
     ///
-    /// A move stays: without it the server would have the node outside of the branch.
+    /// A move stays: without it the server would have the node outside of the branch. So does the creation of a node on
+    /// which operations of others depend, and of those above it.
     private mutating func dropOperations(ofLeaving node: NodeID) throws(TreeError) {
         let operations = queue.operations(of: node)
         guard let row = try store.row(node) else { return }
         let isLocal = row.version == 0 && !operations.contains(where: \.isSending)
+        let isLeaf = try store.allChildren(of: .node(node)).isEmpty
+        let stays = !isLocal || !isLeaf || queue.isNeeded(node)
         for operation in operations.reversed() where !operation.isSending && !operation.isDelete {
-            let isNeeded = isLocal ? queue.hasFollowers(operation.id) : operation.fields.contains(.place)
-            if !isNeeded { try drop(operation) }
+            if !stays || !operation.fields.contains(.place) { try drop(operation) }
         }
         guard isLocal, !queue.has(node) else { return }
         try removeRow(node)

@@ -12,7 +12,7 @@ extension TreeSkeleton {
     /// - Returns: whether the parent is gone, so that the operation was changed.
     mutating func replaceLostPlace(of operation: PendingOperation) throws(TreeError) -> Bool {
         guard case .node(let parent)? = operation.target?.parent, try store.row(parent) == nil else { return false }
-        let next = queue.operations(of: operation.node).first { $0.id > operation.id && $0.target != nil }
+        let next = queue.nextMove(after: operation)
         switch (operation.isCreation, next) {
         case (false, nil): try giveUpPlace(operation)
         case (false, let next?): try skipPlace(operation, next)
@@ -26,8 +26,7 @@ extension TreeSkeleton {
     /// there: that other place may be above the node, and then neither could be sent first.
     mutating func leaveOutPlaces(below id: NodeID) throws(TreeError) {
         for operation in queue.placing(below: id) where !operation.isSending {
-            let next = queue.operations(of: operation.node).first { $0.id > operation.id && $0.target != nil }
-            guard let next else { continue }
+            guard let next = queue.nextMove(after: operation) else { continue }
             if operation.isCreation { _ = try createAtOnce(operation, next) } else { try skipPlace(operation, next) }
         }
     }

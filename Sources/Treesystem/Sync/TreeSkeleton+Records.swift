@@ -150,9 +150,11 @@ extension TreeSkeleton {
         row.changed = opened.record.stamps.changed ?? row.changed
         let mine = view(opened, in: &row)
         // While there is a cycle, a node's state cannot be known from the nodes above it.
-        if try breakCycle(through: row) { row = try store.row(id) ?? row }
+        let isBroken = try breakCycle(through: row)
+        if isBroken { row = try store.row(id) ?? row }
+        row.state = try state(of: row)
         // A listing in any order may have a node below one that it has not moved away yet: the node waits for that.
-        row.state = try store.ancestors(of: row.parent).contains(id) ? .unopened : state(of: row)
+        if !isBroken, try store.ancestors(of: row.parent).contains(id) { row.state = .unopened }
         if row.state == .unopened { try leave(id) }
         try write(row)
         if hasQuarantined { try store.releaseQuarantine(id) }

@@ -24,7 +24,7 @@ extension TreeSkeleton {
     private func isWanted(_ row: NodeRow) throws(TreeError) -> Bool {
         let contents = queue.operations(of: row.id).filter { $0.fields.contains(.content) }
         if contents.contains(where: { row.state != .leaving || !$0.isSending }) { return true }
-        for child in try store.allChildren(of: .node(row.id)) where child.state == .open || child.state == .covered {
+        for child in try store.allChildren(of: .node(row.id)) where child.state != .leaving {
             if child.version == 0 || queue.fields(of: child.id).contains(.place) { return true }
         }
         return false
@@ -47,9 +47,8 @@ extension TreeSkeleton {
         let there = try parentKeys(of: record.parent).flatMap { try? keyring.opener.open(record, row.id, below: $0) }
         var fields = WriteFields(changedFrom: here.record, to: record)
         if let there {
-            // Two spellings of a name have one tag, and one name has another tag below another parent.
-            let isMoved = here.record.parent != record.parent || here.name != there.name
-            if isMoved { fields.insert(.place) } else { fields.remove(.place) }
+            // Two spellings of a name have one tag.
+            if here.name != there.name { fields.insert(.place) }
             if here.metadata.appTags != there.metadata.appTags { fields.insert(.tags) }
         } else if !here.metadata.appTags.isEmpty {
             fields.insert(.tags)

@@ -45,6 +45,50 @@ struct HeldOperationTests {
         #expect(conflicts.count == 1)
     }
 
+    @Test("a local node that goes with its branch, and frees a name for another one, is nowhere afterwards")
+    func neededInBranch() throws {
+        try world.ann.local(world) { machine throws(TreeError) in
+            machine.pausePush()
+            var queueing = TreeMachine.Queueing()
+            queueing.isKept = true
+            _ = try machine.create(at: WorldDevice.path("c"), content: .none, queueing: queueing)
+        }
+        try world.ann.create("x", in: world)
+        try world.ann.move("c", to: "x/c", in: world)
+        let second = try world.ann.create("c", in: world)
+        try world.ann.remove("x", in: world)
+        #expect(try world.ann.paths() == ["home/a", "home/c"] && world.ann.store.orphans().isEmpty)
+        try world.ann.local(world) { machine throws(TreeError) in machine.resumePush() }
+        try world.settleDown()
+        #expect(try world.ann.paths() == ["home/a", "home/c"] && world.other.id("c") == second)
+        #expect(world.server.nodes.count == 2)
+        #expect(world.ann.machine.queue.isEmpty)
+    }
+
+    @Test("a local node below one that is hidden and then removed keeps that one, and is sent with it")
+    func hiddenParent() throws {
+        try world.ann.create("b", in: world)
+        try world.settleDown()
+        let (a, b) = (try world.ann.id("a"), try world.ann.id("b"))
+        try world.ann.local(world) { machine throws(TreeError) in machine.pausePush() }
+        try world.ann.create("a/new", "mine", in: world)
+        // The row of a node that went below one that this device does not know yet.
+        for id in [a, try world.ann.id("a/new")] {
+            guard var row = try world.ann.store.row(id) else { continue }
+            row.state = .unopened
+            if id == a { row.parent = .node(NodeID(99)) }
+            try world.ann.store.write(row)
+        }
+        try world.other.remove("a", in: world)
+        try world.other.run(world)
+        try world.ann.run(world)
+        try world.ann.local(world) { machine throws(TreeError) in machine.resumePush() }
+        try world.ann.retryAll(world)
+        try world.settleDown()
+        #expect(try world.other.skeleton().count == 3 && world.other.skeleton()[b] != nil)
+        #expect(world.ann.machine.queue.isEmpty)
+    }
+
     @Test("a removed node is created again below one that had been below it, in an order that can be sent")
     func createdBelow() throws {
         try world.ann.create("v", in: world)
