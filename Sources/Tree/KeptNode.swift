@@ -1,4 +1,5 @@
 public import ThicketCrypto
+public import ThicketTreeShape
 
 /// What a device keeps of a node that another device removed, so that it can create the same node again: its key and
 /// its metadata. With another key, what other devices have put below the node meanwhile could not be opened.
@@ -19,6 +20,13 @@ public struct KeptNode: Sendable {
         )
         guard let key = try? NodeKey(key), let metadata = try? NodeMetadata(octets: metadata) else { return nil }
         (self.key, self.metadata) = (key, metadata)
+    }
+
+    /// What opens the nodes below it, which other devices may still have.
+    ///
+    /// - Parameter epoch: of the audience.
+    public func childSecrets(of node: NodeID, epoch: UInt32) -> ChildSecrets {
+        ChildSecrets(node: node, epoch: epoch, key: key, childSalt: metadata.childSalt)
     }
 
     init(_ node: OpenedNode) { (key, metadata) = (node.key, node.metadata) }

@@ -92,10 +92,13 @@ struct BatchDraft {
             guard let text = try store.row(id)?.record else { return nil }
             return try? NodeRecord(parsing: text, from: .server)
         }
+        let keysOf = { (id: NodeID) throws(TreeError) -> TreeKeyring.KnownNode? in
+            try lookUp(id).map { .record($0) }
+        }
         let base = try lookUp(row.id)
         let place = operation.target?.parent ?? base?.parent ?? row.parent
         // Keys of nodes that are created in this batch are not kept: the batch may be refused.
-        guard let parent = try skeleton.keyring.keys(of: place, keeps: false, lookUp) else {
+        guard let parent = try skeleton.keyring.keys(of: place, keeps: false, keysOf) else {
             throw TreeError(.quarantined, "the parent's record does not open")
         }
         let name = operation.target?.name ?? row.name
@@ -109,7 +112,7 @@ struct BatchDraft {
                         name, content: content ?? .none, modified: row.modified, appTags: row.tags,
                         burnTime: row.burnTime), row.id, below: parent, again: kept)
             }
-            guard let base, let above = try? skeleton.keyring.keys(of: base.parent, keeps: false, lookUp),
+            guard let base, let above = try? skeleton.keyring.keys(of: base.parent, keeps: false, keysOf),
                 let opened = try? skeleton.keyring.opener.open(base, row.id, below: above)
             else { throw SealFault.otherEpoch }
             let edit = NodeEdit(

@@ -8,7 +8,19 @@ struct TreeKeyring {
     let sealer: NodeSealer
     let random: TreeRandom
     /// A node keeps its key and its child salt for life, so an entry never becomes wrong.
-    private var cache = [NodeID: ParentKeys]()
+    private var cache = [NodeID: Entry]()
+
+    private enum Entry {
+        case secrets(ChildSecrets)
+        case keys(ParentKeys)
+    }
+
+    /// What this device has of a node.
+    enum KnownNode {
+        case record(NodeRecord)
+        /// It is created again.
+        case kept(KeptNode)
+    }
 
     /// Most nodes whose keys are kept; when it is reached, the cache starts again.
     private static let nodesMax = 16_384
@@ -22,10 +34,10 @@ struct TreeKeyring {
     ///
     /// - Parameters:
     ///   - keeps: whether keys that were not in the cache are put there.
-    ///   - record: the record of a node as far as it is known and genuine.
+    ///   - known: a node as far as it is known and genuine.
     /// - Returns: nil when a record on the way up is missing or does not open.
     mutating func keys(
-        of place: NodeParent, keeps: Bool = true, _ record: (NodeID) throws(TreeError) -> NodeRecord?
+        of place: NodeParent, keeps: Bool = true, _ known: (NodeID) throws(TreeError) -> KnownNode?
     ) throws(TreeError) -> ParentKeys? {
         var (missing, next) = ([(NodeID, NodeRecord)](), place)
         var found: ParentKeys?
@@ -33,10 +45,12 @@ struct TreeKeyring {
             switch next {
             case .trunk(let trunk): found = keys.parent(trunk)
             case .node(let id):
-                if let known = cache[id] {
-                    found = known
-                } else {
-                    guard missing.count < TreeLimits.depthMax, let record = try record(id) else { return nil }
+                found = cached(id)
+                guard found == nil else { break }
+                guard missing.count < TreeLimits.depthMax, let known = try known(id) else { return nil }
+                switch known {
+                case .kept(let node): found = node.childSecrets(of: id, epoch: keys.parent(.home).epoch).keys
+                case .record(let record):
                     missing.append((id, record))
                     next = record.parent
                 }
@@ -59,9 +73,24 @@ struct TreeKeyring {
         }
     }
 
-    mutating func keep(_ keys: ParentKeys, of id: NodeID) {
+    private mutating func cached(_ id: NodeID) -> ParentKeys? {
+        switch cache[id] {
+        case nil: return nil
+        case .keys(let keys): return keys
+        case .secrets(let secrets):
+            let keys = secrets.keys
+            cache[id] = .keys(keys)
+            return keys
+        }
+    }
+
+    private mutating func keep(_ keys: ParentKeys, of id: NodeID) { keep(.keys(keys), of: id) }
+
+    mutating func keep(_ secrets: ChildSecrets, of id: NodeID) { keep(.secrets(secrets), of: id) }
+
+    private mutating func keep(_ entry: Entry, of id: NodeID) {
         if cache.count >= Self.nodesMax { cache.removeAll(keepingCapacity: true) }
-        cache[id] = keys
+        cache[id] = entry
     }
 
     mutating func forget(_ id: NodeID) { cache[id] = nil }

@@ -34,7 +34,7 @@ extension TreeSkeleton {
         if hasQuarantined { try store.releaseQuarantine(row.id) }
         try store.releaseKept(row.id)
         try stopWaiting(row.id, version)
-        keyring.keep(opened.childKeys, of: row.id)
+        keyring.keep(opened.childSecrets, of: row.id)
         guard row.state == .open, let (node, path) = try shown(row) else { return }
         if before == nil { try uncover(row, node, path) }
         if let before, before.node.parent != node.parent || before.node.name != node.name {

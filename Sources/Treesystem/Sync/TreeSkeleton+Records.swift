@@ -1,3 +1,4 @@
+import ThicketCrypto
 import ThicketProtocol
 import ThicketTree
 import ThicketTreeShape
@@ -64,7 +65,7 @@ extension TreeSkeleton {
                 try quarantine(IntegrityFault(id, .seal, error.description), version, text)
                 return false
             }
-            keyring.keep(node.childKeys, of: id)
+            keyring.keep(node.childSecrets, of: id)
             try quarantine(IntegrityFault(id, .nameMismatch, error.description), version, text)
             return try store.state(of: id) == .open
         }
@@ -78,8 +79,8 @@ extension TreeSkeleton {
         return try keyring.keys(of: place) { id throws(TreeError) in
             let newest = mayBe ? try store.quarantined(id) : nil
             let known = try store.row(id)?.record
-            guard let text = newest ?? known else { return nil }
-            return try? NodeRecord(parsing: text, from: .server)
+            if let text = newest ?? known { return (try? NodeRecord(parsing: text, from: .server)).map { .record($0) } }
+            return try store.kept(id).flatMap { KeptNode(octets: SecureBytes(copying: $0)) }.map { .kept($0) }
         }
     }
 
@@ -159,7 +160,7 @@ extension TreeSkeleton {
         try write(row)
         if hasQuarantined { try store.releaseQuarantine(id) }
         try stopWaiting(id, listing == nil ? version : .max)
-        keyring.keep(opened.childKeys, of: id)
+        keyring.keep(opened.childSecrets, of: id)
         if old?.version == 0 || queue.operations(of: id).contains(where: \.isCreation) {
             try createdElsewhere(id)
             try store.releaseKept(id)
