@@ -125,7 +125,10 @@ let tools: [Target] = [
     library("ThicketServerProcess", "Tools/ServerProcess", ["CThicketSpawn"]),
     program(
         "thicket-demo", "Tools/Demo",
-        ["ThicketReplay", "ThicketServerProcess", "ThicketClient", "ThicketSealed", "ThicketSQLite"]),
+        [
+            "ThicketReplay", "ThicketServerProcess", "ThicketAcceptance", "ThicketProcesses", "ThicketClient",
+            "ThicketSealed", "ThicketSQLite",
+        ]),
     // Compares a run's figures with those of an earlier one. Pure; outside the program, so that tests can import it.
     library("ThicketBenchComparison", "Tools/BenchComparison", ["ThicketProtocol"]),
     program(
@@ -169,6 +172,14 @@ let tools: [Target] = [
         "ThicketThreats", "Tools/Threats",
         ["ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform", "ThicketTestSupport", "CZlib"]),
     program("thicket-threats", "Tools/ThreatRun", ["ThicketThreats", "ThicketProcesses", "ThicketCommandLine"]),
+    // Scenarios of trees: a real server, and machines and devices of one user as processes.
+    library(
+        "ThicketAcceptance", "Tools/Acceptance",
+        [
+            "ThicketProcesses", "ThicketThreats", "ThicketClient", "ThicketTreesystem", "ThicketTree",
+            "ThicketTreeShape", "ThicketCrypto", "ThicketPlatform", "ThicketTestSupport",
+        ]),
+    program("thicket-accept", "Tools/Accept", ["ThicketAcceptance", "ThicketProcesses", "ThicketCommandLine"]),
     library(
         "ThicketFuzz", "Tools/Fuzz/Targets",
         [
@@ -268,8 +279,8 @@ let suites: [Target] = [
     tests(
         "ProcessTests",
         [
-            "ThicketProcesses", "ThicketEndurance", "ThicketProtocol", "ThicketServer", "ThicketSQLite",
-            "ThicketTestSupport", "thicketd", "thicket",
+            "ThicketProcesses", "ThicketEndurance", "ThicketAcceptance", "ThicketProtocol", "ThicketServer",
+            "ThicketSQLite", "ThicketTestSupport", "thicketd", "thicket", "thicket-accept",
         ]),
     tests(
         "ThreatTests",
@@ -290,6 +301,7 @@ let suites: [Target] = [
             "ThicketSealed", "ThicketReplay", "ThicketClient", "ThicketProtocol", "ThicketTestSupport",
             "ThicketProcesses",
             "thicketd",
+            "thicket",
             "thicket-demo",
         ]),
     tests(

@@ -44,6 +44,29 @@ THICKET_TOKEN="$token" thicket replay --server "$server" --app "$app" /tmp/trace
     || fail "two clients typing at once do not end in the recorded text"
 echo "two clients typed at once and ended alike"
 
+# A tree: two machines of one account with keys, a content of several parts, and nothing readable at the server.
+key=$(thicketd app key add "$app" --data /data | head -n 1 | awk '{print $NF}')
+login="--server $server --app $app --api-key $key --user tree-$RANDOM"
+export THICKET_PASSWORD="sesame-$RANDOM"
+mkdir -p /tmp/recipes && echo canary-soup >/tmp/recipes/canary-recipe.md && head -c 12M /dev/urandom >/tmp/recipes/video
+export HOME=/tmp/desk
+mkdir -p $HOME
+# shellcheck disable=SC2086
+thicket signup $login >/dev/null
+thicket tree put -r /tmp/recipes recipes
+export HOME=/tmp/laptop
+mkdir -p $HOME
+# shellcheck disable=SC2086
+thicket login $login >/dev/null
+[ "$(thicket tree cat recipes/canary-recipe.md)" = canary-soup ] || fail "the other machine reads another recipe"
+thicket tree get recipes/video /tmp/video && cmp /tmp/video /tmp/recipes/video || fail "the video is another one"
+thicket tree mv recipes/video film
+export HOME=/tmp/desk
+thicket tree ls | grep -qx film || fail "the first machine does not see the move"
+if grep -raq "canary-\(soup\|recipe\)" /data; then fail "the server has a clear name or content"; fi
+unset THICKET_PASSWORD
+echo "two machines have one tree, and the server reads none of it"
+
 # The image has the SockJS client for pages in frames (docs/SOCKJS.md).
 address=${server#http://}
 for path in iframe.html sockjs.min.js; do

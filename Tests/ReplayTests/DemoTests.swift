@@ -91,6 +91,27 @@ struct DemoTests {
         #expect(option.code == 1 && option.errors.contains("there is no option --slow"))
     }
 
+    @Test("demo tree: a folder arrives over a pulled cable and kills, and the server has none of its names and bytes")
+    func tree() throws {
+        let outcome = try run(["tree", "--size", "24MiB"])
+        #expect(outcome.code == 0, "\(outcome)")
+        for event in ["the cable is pulled", "the server is killed", "Alice's program is killed"] {
+            #expect(outcome.output.contains(event), "\(outcome.output)")
+        }
+        #expect(outcome.output.contains("17 in Alice's folder, 0 at the server.\nMATCH: "), "\(outcome.output)")
+    }
+
+    @Test("demo tree with a size or a word that it does not know ends with exit code 1, and one line that names it")
+    func treeMisused() throws {
+        for (words, says) in [
+            (["--size", "1MiB"], "not '1MiB'"), (["--size"], "not 'nothing'"), (["--size", "2"], "not '2'"),
+            (["--people", "2"], "does not know --people"),
+        ] {
+            let outcome = try run(["tree"] + words)
+            #expect(outcome.code == 1 && outcome.output.isEmpty && outcome.errors.contains(says), "\(outcome)")
+        }
+    }
+
     private static let badParent =
         #"{"kind":"concurrent","numAgents":2,"endContent":"","txns":[{"agent":0,"parents":[3],"patches":[]}]}"#
 }

@@ -22,8 +22,8 @@ struct BannedCallTests {
 
     /// Tools except the benchmarks, which wait for clocks, and the fuzzer's functions.
     private static let tools = [
-        "Crash", "Demo", "Endurance", "Endure", "FaultDisk", "Processes", "ReleaseLog", "ServerProcess", "Simulation",
-        "Soak", "Sweep", "ThreatRun", "Threats",
+        "Accept", "Acceptance", "Crash", "Demo", "Endurance", "Endure", "FaultDisk", "Processes", "ReleaseLog",
+        "ServerProcess", "Simulation", "Soak", "Sweep", "ThreatRun", "Threats",
     ].map { (name: String) in "Tools/\(name)" }
 
     static let rules =

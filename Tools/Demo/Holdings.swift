@@ -1,4 +1,3 @@
-import Glibc
 import ThicketSQLite
 
 /// What the server's database stores of a bucket in all its rows.
@@ -45,16 +44,6 @@ struct Holdings {
     }
 
     private static func contains(_ bytes: [UInt8], _ word: String) -> Bool {
-        let wanted: [UInt8] = Array(word.utf8)
-        return bytes.withUnsafeBytes { (all: UnsafeRawBufferPointer) in
-            guard let base = all.baseAddress, all.count >= wanted.count else { return false }
-            var place = 0
-            let last = all.count - wanted.count
-            while place <= last, let found = memchr(base + place, Int32(wanted[0]), last - place + 1) {
-                if memcmp(found, wanted, wanted.count) == 0 { return true }
-                place = UnsafeRawPointer(found) - base + 1
-            }
-            return false
-        }
+        bytes.withUnsafeBytes { ByteSearch.contains($0, Array(word.utf8)) }
     }
 }

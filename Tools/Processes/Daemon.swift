@@ -5,6 +5,9 @@ public enum Programs {
     public static let thicketd: String = sibling("thicketd")
     public static let thicket: String = sibling("thicket")
 
+    /// The path of another program of this package.
+    public static func beside(_ name: String) -> String { sibling(name) }
+
     private static func sibling(_ name: String) -> String {
         var path = [UInt8](repeating: 0, count: 4_096)
         let count = path.withUnsafeMutableBytes { (room: UnsafeMutableRawBufferPointer) in

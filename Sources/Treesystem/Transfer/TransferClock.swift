@@ -35,8 +35,8 @@ public enum TransferLimits {
     public static let partBytesMax = 16 << 20
     /// Parts of one upload.
     public static let partsMax = 10_000
-    /// Parts of one upload that are sent at one time; each is in memory.
-    public static let partsInFlightMax = 3
+    /// Parts of one upload that are sent at one time; each is in memory. An interruption may cost each of them.
+    public static let partsInFlightMax = 1
     /// Chunks that one request of a download asks for: 1 MiB, which is in memory.
     public static let pieceChunks: UInt64 = 16
     /// Downloads that run at one time; the others wait for their turn.

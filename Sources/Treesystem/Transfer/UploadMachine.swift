@@ -41,6 +41,8 @@ struct UploadMachine: Sendable {
 
     /// Bytes of the content.
     let length: UInt64
+    /// Parts that are sent at one time.
+    private let inFlightMax: Int
     private var phase = Phase.begin
     private var upload: BlobUpload?
     /// SHA-256 of the file's parts, as far as they were computed.
@@ -63,7 +65,9 @@ struct UploadMachine: Sendable {
     var isPaused = false
 
     /// An upload from the start.
-    init(length: UInt64) { self.length = length }
+    init(length: UInt64, inFlightMax: Int = TransferLimits.partsInFlightMax) {
+        (self.length, self.inFlightMax) = (length, inFlightMax)
+    }
 
     /// The plan of parts: 4 MiB, more for a content of more than 10,000 such parts.
     ///
@@ -127,7 +131,7 @@ struct UploadMachine: Sendable {
 
     // MARK: - Actions
 
-    /// The actions to start now. Their buffers are bounded: at most `partsInFlightMax` parts are in flight.
+    /// The actions to start now. Their buffers are bounded: at most `inFlightMax` parts are in flight.
     mutating func next(now: Int64) -> [Action] {
         guard outcome == nil, !isPaused, now >= notBefore, !isAsking else { return [] }
         switch phase {
@@ -161,7 +165,7 @@ struct UploadMachine: Sendable {
         guard let upload else { return [] }
         var actions = [Action]()
         var part = 0
-        while inFlight.count < TransferLimits.partsInFlightMax, part < partCount {
+        while inFlight.count < inFlightMax, part < partCount {
             defer { part += 1 }
             if received.contains(part) || inFlight.contains(part) { continue }
             if let claimed = reported[part] {

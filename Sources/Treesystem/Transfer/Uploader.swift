@@ -72,7 +72,7 @@ public actor Uploader {
 
     deinit { loop.stop() }
 
-    /// Uploads a file that has the whole content, and returns the blob. At most three parts are in memory.
+    /// Uploads a file that has the whole content, and returns the blob. One part is in memory at a time.
     ///
     /// - Parameters:
     ///   - file: a sealed file that does not change; `DiskStore.spool` makes it.

@@ -42,7 +42,7 @@ struct UploadMachineTests {
 
     @Test("after a lost answer no part is sent before the server was asked which it has, and none in flight is missed")
     func lostAnswer() {
-        var machine = UploadMachine(length: 20 << 20)
+        var machine = UploadMachine(length: 20 << 20, inFlightMax: 3)
         _ = machine.next(now: 0)
         machine.handle(.begun(BlobUpload(id: "u", partBytes: 4 << 20)), now: 0, random: 0)
         #expect(machine.next(now: 0).count == 3)
