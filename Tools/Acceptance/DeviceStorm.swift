@@ -18,6 +18,8 @@ public struct DeviceStorm {
     }
 
     private static let devices = ["one", "two", "three"]
+    /// Most nodes that a device creates in a round before it is killed; in a round of 20 seconds it creates more.
+    private static let createdMax = 12
 
     private let settings: Settings
     private let report: (String) -> Void
@@ -39,7 +41,10 @@ public struct DeviceStorm {
         let login = try await DeviceLogin(signingUpAt: stand)
         try login.write(stand.path("login"))
         for round in 1...settings.rounds { try playRound(round) }
-        for device in Self.devices { try read(try start(device, "finish", 0).finish(seconds: TreeStand.patience)) }
+        for device in Self.devices {
+            try read(try start(device, "finish", 0).finish(seconds: TreeStand.patience))
+            report("device \(device) has nothing that waits")
+        }
         try compare()
         try stand.server.terminate()
         result.faults += try stand.checkFaults()
@@ -65,7 +70,7 @@ public struct DeviceStorm {
         for device in Self.devices { processes.append(try start(device, "work", settings.steps)) }
         // A device is killed in the middle of its work: when it has printed some of its nodes.
         let killed = Int.random(in: 0..<processes.count, using: &random)
-        let wanted = Int.random(in: 1...max(1, settings.steps / 8), using: &random)
+        let wanted = Int.random(in: 1...max(1, min(Self.createdMax, settings.steps / 8)), using: &random)
         if (try? processes[killed].wait(for: "created", times: wanted, seconds: TreeStand.patience)) != nil {
             processes[killed].signal(SIGKILL)
             kills += 1
