@@ -44,7 +44,11 @@ extension ThicketProgram {
 
     static let treeCat = Command(
         "tree cat", summary: "write contents to standard output",
-        details: "Bytes as they are, one content after the other. Nothing is written that was not verified.\n\(paths)",
+        details: """
+            Bytes as they are, one content after the other. Nothing is written that was not verified. A content above
+            4 MiB that is not here is written while it arrives, and not kept; the download ends with its reader.
+            \(paths)
+            """,
         arguments: [.atLeastOne("PATH", "nodes with content")],
         options: [.flag("offline", "only contents that are on this machine")] + accountOptions,
         examples: [Example("thicket tree cat trips/plan.md | less", "read a text")])

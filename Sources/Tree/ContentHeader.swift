@@ -24,7 +24,7 @@ public struct ContentHeader: Sendable, Hashable {
     /// Tells whether a thumbnail has changed; zeros without one.
     public let thumbnailDigest: [UInt8]
 
-    init(sizes: SectionSizes, padding: UInt64, thumbnailDigest: [UInt8]) {
+    package init(sizes: SectionSizes, padding: UInt64, thumbnailDigest: [UInt8]) {
         (self.sizes, self.padding, self.thumbnailDigest) = (sizes, padding, thumbnailDigest)
     }
 

@@ -21,7 +21,7 @@ extension NodeMetadata {
     static let firstCritical: UInt16 = 0x8000
 
     /// Why bytes are not metadata.
-    enum Fault: Error, Hashable {
+    package enum Fault: Error, Hashable {
         /// A newer version has written something that must be understood.
         case newerFormat
         /// No version writes this.
@@ -31,7 +31,7 @@ extension NodeMetadata {
     // MARK: Writing
 
     /// The written form; equal for equal metadata.
-    var octets: SecureBytes {
+    package var octets: SecureBytes {
         var fields: [(number: UInt16, content: SecureBytes)] = Field.allCases.compactMap { field in
             content(of: field).map { (number: field.rawValue, content: $0) }
         }
@@ -61,7 +61,7 @@ extension NodeMetadata {
     // MARK: Reading
 
     /// Reads the written form, which is the only one: other orders, lengths or repeated fields are refused.
-    init(octets: SecureBytes) throws(Fault) {
+    package init(octets: SecureBytes) throws(Fault) {
         var reader = FieldReader(octets)
         guard let format = reader.number(1), format > 0 else { throw .damaged }
         var fields = [UInt16: SecureBytes]()

@@ -60,7 +60,7 @@ enum GetCall {
             for argument in all {
                 guard !argument.path.isTrunk else { throw isContainer(argument.path) }
                 let node = try await TreeListing.node(at: argument.path, in: open)
-                let source = try await download.source(of: node, at: argument.path)
+                let source = try await download.source(of: node, at: argument.path, streams: true)
                 try await source.read { bytes throws(Failure) in
                     guard Terminal.write(bytes, to: Terminal.standardOutput) else {
                         throw Failure("the output could not be written")

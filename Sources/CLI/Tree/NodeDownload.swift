@@ -29,6 +29,9 @@ struct NodeDownload: Sendable {
     /// How long an interrupted download stays, so that a repeated call goes on with it.
     private static let keptMilliseconds: Int64 = 7 * 86_400_000
 
+    /// Larger contents are streamed where that is possible: they would take a good part of the cache.
+    private static let streamedBytesMin: UInt64 = 4 << 20
+
     // MARK: - The content
 
     /// Where the bytes of a content are.
@@ -38,6 +41,8 @@ struct NodeDownload: Sendable {
         ///
         /// - Parameter isPassing: the file was downloaded for this call.
         case file(RetainedFile, isPassing: Bool = false)
+        /// At the server; nothing of it is kept here.
+        case stream(BlobStream)
 
         /// Hands the data to `body` in pieces of at most a chunk.
         func read(_ body: ([UInt8]) throws(Failure) -> Void) async throws(Failure) {
@@ -55,6 +60,17 @@ struct NodeDownload: Sendable {
                     if Task.isCancelled { throw .interrupted }
                     try body(piece)
                 }
+            case .stream(let blob):
+                var stream = blob.makeAsyncIterator()
+                while true {
+                    let piece: [UInt8]?
+                    do throws(ContentError) { piece = try await stream.next(isolation: nil) } catch {
+                        if error == .cancelled { throw .interrupted }
+                        throw Failure("the content cannot be read", tree: TreeError(error))
+                    }
+                    guard let piece else { return }
+                    try body(piece)
+                }
             }
         }
     }
@@ -62,10 +78,13 @@ struct NodeDownload: Sendable {
     /// The content of a node, downloaded if it is not here. A download that was interrupted goes on behind its last
     /// verified chunk.
     ///
-    /// - Parameter progress: receives the bytes that were transferred.
+    /// - Parameters:
+    ///   - streams: a content that is large and not here is read from the server piece by piece, and not kept.
+    ///   - progress: receives the bytes that were transferred.
     /// - Throws: `notFound` for a node without content; `offline` for a content that is not on this machine.
     func source(
-        of node: Node, at path: TreePath, progress: @escaping @Sendable (UInt64) -> Void = { _ in }
+        of node: Node, at path: TreePath, streams: Bool = false,
+        progress: @escaping @Sendable (UInt64) -> Void = { _ in }
     ) async throws(Failure) -> Source {
         let tree = open.tree
         let what = "cannot get \(TreeText.named(path))"
@@ -88,6 +107,9 @@ struct NodeDownload: Sendable {
         case .file(let kept): return .file(kept)
         case .absent: return .bytes([])
         case .none where isOffline: throw missing(path)
+        case .none where streams && reference.sealedLength > Self.streamedBytesMin:
+            let manager = try await growing(what) { () throws(TreeError) in try await tree.downloadManager }
+            return .stream(manager.stream(reference))
         case .none: return try await download(reference, node, what, progress)
         }
     }

@@ -102,7 +102,10 @@ extension OpenTree {
                 return outcome ?? .failure(TreeError(.cancelled, "the wait was cancelled"))
             }
         }
-        do throws(TreeError) { return try result.get() } catch { throw unreachable(error, consequence) }
+        do throws(TreeError) { return try result.get() } catch {
+            let trouble = error.code == .deadline ? (try? await tree.queue)?.compactMap(\.trouble).first : nil
+            throw unreachable(error, consequence, trouble)
+        }
     }
 
     /// Returns when nothing has moved for the time of one wait, or with `--timeout` when that is over.
@@ -123,7 +126,7 @@ extension OpenTree {
         return [follower.steps, UInt64(queue.count), queue.reduce(0) { $0 &+ ($1.progress?.bytes ?? 0) }]
     }
 
-    private func unreachable(_ error: TreeError, _ consequence: Unconfirmed) -> Failure {
+    private func unreachable(_ error: TreeError, _ consequence: Unconfirmed, _ trouble: String?) -> Failure {
         if error.code == .cancelled { return .interrupted }
         let (server, sentence) = (account.profile.server, text(of: consequence))
         if ClientError.Code(rawValue: error.reason ?? "") == .unauthorized {
@@ -135,17 +138,17 @@ extension OpenTree {
             Failure(
                 "\(server) cannot be reached (\(error.detail)); \(sentence). Is the server running, and the address right?",
                 .offline)
-        case .deadline: late(consequence)
+        case .deadline: late(consequence, trouble)
         default: Failure(sentence, tree: error)
         }
     }
 
     /// A server that answers may be unable to store the change, for example because its disk is full.
-    private func late(_ consequence: Unconfirmed) -> Failure {
+    private func late(_ consequence: Unconfirmed, _ trouble: String?) -> Failure {
         let did = if case .kept = consequence { "confirm" } else { "answer" }
         return Failure(
-            "\(account.profile.server) did not \(did) within \(account.wait.total.words); \(text(of: consequence)). "
-                + "--timeout waits longer.", .offline)
+            "\(account.profile.server) did not \(did) within \(account.wait.total.words)"
+                + "\(trouble.map { " (\($0))" } ?? ""); \(text(of: consequence)). --timeout waits longer.", .offline)
     }
 
     private func text(of consequence: Unconfirmed) -> String {

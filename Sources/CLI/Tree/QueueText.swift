@@ -38,6 +38,11 @@ enum QueueText {
         }
     }
 
+    /// The state of a change for a person, with what the server reports.
+    static func state(of operation: QueuedOperation) -> String {
+        state(operation.state) + (operation.trouble.map { "; \($0)" } ?? "")
+    }
+
     /// The path of the node, or its id when it is not shown.
     static func place(of operation: QueuedOperation, in tree: Treesystem) async -> String {
         guard let path = try? await tree.path(of: operation.node) else { return operation.node.text }
@@ -51,6 +56,7 @@ enum QueueText {
         ]
         if let path = try? await tree.path(of: operation.node) { object["path"] = .string(path.description) }
         if case .failed(let reason) = operation.state { object["reason"] = .string(reason) }
+        if let trouble = operation.trouble { object["trouble"] = .string(trouble) }
         if operation.attempts > 0 { object["attempts"] = .number(JSONNumber(Int64(operation.attempts))) }
         if let progress = operation.progress {
             object["bytes"] = .number(JSONNumber(Int64(clamping: progress.bytes)))

@@ -93,7 +93,7 @@ enum TreeSync {
                 }
                 let place = await QueueText.place(of: operation, in: tree)
                 try LineOutput.write(
-                    "\(operation.id)  \(QueueText.kind(operation.kind)) \(place): \(QueueText.state(operation.state))\n"
+                    "\(operation.id)  \(QueueText.kind(operation.kind)) \(place): \(QueueText.state(of: operation))\n"
                 )
             }
         }

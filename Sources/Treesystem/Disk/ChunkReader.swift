@@ -48,14 +48,7 @@ final class ChunkReader {
     func header(_ map: SectionMap) throws(ContentError) -> ContentHeader {
         var octets = [UInt8]()
         try read(0..<UInt64(TreeLimits.contentHeaderBytes)) { octets += $0 }
-        let header: ContentHeader
-        do throws(ContentFault) { header = try ContentHeader(octets: octets) } catch {
-            throw error == .newerFormat ? .newerFormat : .contentDamaged
-        }
-        guard header.sizes == map.sizes, header.padding == map.layout.length - map.sizes.length else {
-            throw .contentMismatch
-        }
-        return header
+        return try map.checkHeader(octets)
     }
 
     private func fill(_ offset: UInt64, _ room: UnsafeMutableRawBufferPointer) throws(ContentError) -> Int {
@@ -81,5 +74,20 @@ final class ChunkReader {
 
     private func opens(_ chunk: UInt64) -> Bool {
         (try? opener.read(span.layout.clearRange(of: chunk), from: fill) { _ in }) != nil
+    }
+}
+
+extension SectionMap {
+    /// Compares the header of a content with the sizes that its record names.
+    ///
+    /// - Throws: `newerFormat`, `contentDamaged`; `contentMismatch` for other sizes.
+    @discardableResult
+    func checkHeader(_ octets: [UInt8]) throws(ContentError) -> ContentHeader {
+        let header: ContentHeader
+        do throws(ContentFault) { header = try ContentHeader(octets: octets) } catch {
+            throw error == .newerFormat ? .newerFormat : .contentDamaged
+        }
+        guard header.sizes == sizes, header.padding == layout.length - sizes.length else { throw .contentMismatch }
+        return header
     }
 }

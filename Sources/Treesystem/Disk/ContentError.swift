@@ -34,6 +34,8 @@ public enum ContentError: Error, Sendable, Hashable, CustomStringConvertible {
     case tooManyCallers
     /// The server could not be reached, or did not answer, as often as the cap of failures permits.
     case unreachable
+    /// The server has no space for it, as often as the cap of failures permits.
+    case serverFull
     /// The server has no such blob for this user: it was replaced, removed, or never belonged to the node.
     case notFound
     /// The server refused the transfer for good; its HTTP status.
@@ -60,6 +62,8 @@ public enum ContentError: Error, Sendable, Hashable, CustomStringConvertible {
         case .tooManyCallers: "too many callers wait for transfers"
         case .unreachable: "the server cannot be reached"
         case .notFound: "the server does not have this content"
+        case .serverFull: "the server's disk is full (507)"
+        case .refused(401): "the server refused the transfer: the token may only read (401)"
         case .refused(let status): "the server refused the transfer (\(status))"
         }
     }

@@ -138,15 +138,26 @@ final class ChunkCheck {
     }
 
     /// Whether a sealed chunk is the one with this number.
-    func opens(_ chunk: UInt64, _ sealed: ArraySlice<UInt8>) -> Bool {
+    func opens(_ chunk: UInt64, _ sealed: ArraySlice<UInt8>) -> Bool { read(chunk, sealed) { _ in } }
+
+    /// The clear bytes of a sealed chunk; nil when it is not the one with this number.
+    func clear(_ chunk: UInt64, _ sealed: ArraySlice<UInt8>) -> [UInt8]? {
+        var clear = [UInt8]()
+        return read(chunk, sealed) { clear += $0 } ? clear : nil
+    }
+
+    private func read(
+        _ chunk: UInt64, _ sealed: ArraySlice<UInt8>, _ output: (UnsafeRawBufferPointer) -> Void
+    ) -> Bool {
+        guard UInt64(sealed.count) == UInt64(opener.layout.sealedRange(of: chunk).count) else { return false }
         let result: Void? = sealed.withUnsafeBytes { bytes in
             try? opener.read(
                 opener.layout.clearRange(of: chunk),
                 from: { _, room in
                     room.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<min(bytes.count, room.count)]))
                     return min(bytes.count, room.count)
-                }, { _ in })
+                }, output)
         }
-        return result != nil && UInt64(sealed.count) == UInt64(opener.layout.sealedRange(of: chunk).count)
+        return result != nil
     }
 }

@@ -73,7 +73,11 @@ struct TreeConnection: Sendable {
             guard case .refused(let refusal)? = try? TreeBatchAnswer(parsing: answer.body) else { return .unauthorized }
             return .answer(.refused(refusal))
         }
-        let unknown = BatchReply.unknown("the server answered \(answer.status)", retryAfter: askedPause(answer))
+        let why =
+            answer.status == 503
+            ? "the server cannot store changes now (503): it is busy, or its disk is full"
+            : "the server answered \(answer.status)"
+        let unknown = BatchReply.unknown(why, retryAfter: askedPause(answer))
         guard answer.status != 429, answer.status < 500 else { return unknown }
         guard let parsed = try? TreeBatchAnswer(parsing: answer.body) else { return unknown }
         if case .made = parsed, answer.status != 200 { return unknown }

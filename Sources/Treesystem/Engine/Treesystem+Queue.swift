@@ -11,7 +11,7 @@ extension Treesystem {
             let progress = progress
             return try read { machine throws(TreeError) in
                 machine.queue.ids.compactMap { id in
-                    machine.queue[id].map { QueuedOperation($0, progress[id]) }
+                    machine.queue[id].map { QueuedOperation($0, progress) }
                 }
             }
         }
@@ -23,7 +23,7 @@ extension Treesystem {
     public func operations(of node: NodeID) throws(TreeError) -> [QueuedOperation] {
         let progress = progress
         return try read { machine throws(TreeError) in
-            machine.queue.operations(of: node).map { QueuedOperation($0, progress[$0.id]) }
+            machine.queue.operations(of: node).map { QueuedOperation($0, progress) }
         }
     }
 

@@ -108,7 +108,8 @@ extension Treesystem {
             do throws(ContentError) {
                 let blob = try await contents.uploader.upload(
                     kept.file, state: record.upload, control: control,
-                    save: { await tree.save(id, number, $0) }, progress: { progress.report(id, $0) })
+                    save: { await tree.save(id, number, $0) }, progress: { progress.report(id, $0) },
+                    trouble: { progress.report(id, trouble: $0) })
                 await tree.uploaded(id, number, blob)
             } catch { await tree.uploadFailed(id, number, error) }
         }
@@ -149,7 +150,7 @@ extension Treesystem {
         guard isCurrent(id, number) else { return }
         switch error {
         case .cancelled: break
-        case .unreachable, .notFound, .disk, .diskFull, .tooManyCallers:
+        case .unreachable, .serverFull, .notFound, .disk, .diskFull, .tooManyCallers:
             feed { machine throws(TreeError) in machine.uploadFailed(id) }
         case .missing, .contentDamaged, .contentMismatch: lose(id)
         default:

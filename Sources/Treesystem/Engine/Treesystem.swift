@@ -221,6 +221,7 @@ public actor Treesystem: SessionPart {
     }
 
     private func answered(_ id: BatchID, _ reply: BatchReply) {
+        progress.report(reply)
         feed { machine throws(TreeError) in try machine.batchAnswered(id, reply) }
     }
 

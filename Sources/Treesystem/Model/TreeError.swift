@@ -92,7 +92,7 @@ public struct TreeError: Error, Sendable, Equatable, CustomStringConvertible {
             case .disk, .diskFull, .index: .store
             case .cancelled: .cancelled
             case .tooManyCallers, .tooManyFiles: .limit
-            case .unreachable: .network
+            case .unreachable, .serverFull: .network
             case .refused: .refused
             case .missing, .notFound, .outOfRange, .promiseFailed, .promiseTooDeep, .sourceChanged, .sourceUnreadable,
                 .tooLarge:

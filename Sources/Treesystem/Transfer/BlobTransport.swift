@@ -7,6 +7,8 @@ public enum BlobFailure: Error, Sendable, Hashable {
     case lost
     /// The server does not serve the request now; milliseconds after which it asks for it again, where it names them.
     case busy(after: Int64?)
+    /// The server has no space for it now; milliseconds after which it asks for it again, where it names them.
+    case full(after: Int64?)
     /// The server knows no such upload or blob.
     case gone
     /// The server has another part of this number.

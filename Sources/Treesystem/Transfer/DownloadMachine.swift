@@ -84,7 +84,8 @@ struct DownloadMachine: Sendable {
         // The blob ends before the range: it is another one.
         case .refused(416): outcome = .failed(.contentMismatch)
         case .refused(let status): outcome = .failed(.refused(status))
-        case .busy(let after): pause(now, random, asked: min(after ?? 0, TransferLimits.askedPauseMax))
+        case .busy(let after), .full(let after):
+            pause(now, random, asked: min(after ?? 0, TransferLimits.askedPauseMax))
         case .lost, .badAnswer, .otherPart, .partsMissing: pause(now, random, asked: 0)
         }
     }

@@ -1,5 +1,6 @@
 import ThicketClient
 import ThicketCrypto
+public import ThicketTree
 import ThicketTreeShape
 
 /// Counts of a download manager since it was made.
@@ -108,6 +109,11 @@ public actor DownloadManager {
             if ending[key] == nil { start(key, transfer) }
         }
         return ticket
+    }
+
+    /// A section of a content, downloaded as it is read, of which nothing is kept on this device.
+    public nonisolated func stream(_ node: BlobReference, _ section: ContentSection = .data) -> BlobStream {
+        BlobStream(reference: node, section: section, transport: transport, clock: clock)
     }
 
     private func start(_ key: Key, _ transfer: Transfer) {

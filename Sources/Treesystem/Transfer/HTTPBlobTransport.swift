@@ -97,7 +97,7 @@ public struct HTTPBlobTransport: BlobTransport {
     }
 
     /// `bytes FIRST-LAST/TOTAL` (RFC 9110, 14.4).
-    static func contentRange(_ text: String?) -> (first: UInt64, total: UInt64)? {
+    package static func contentRange(_ text: String?) -> (first: UInt64, total: UInt64)? {
         guard let text, text.hasPrefix("bytes ") else { return nil }
         let numbers = text.dropFirst(6).split(omittingEmptySubsequences: false) { $0 == "-" || $0 == "/" }
         guard numbers.count == 3, let first = UInt64(numbers[0]), let last = UInt64(numbers[1]),
@@ -167,16 +167,18 @@ public struct HTTPBlobTransport: BlobTransport {
         case 200..<300: return nil
         case 404: return .gone
         case 409: return conflict(answer.body)
-        case 429, 500...: return .busy(after: answer.fields["retry-after"].flatMap { Int64($0) }.map(milliseconds))
+        case 507: return .full(after: askedPause(answer))
+        case 429, 500...: return .busy(after: askedPause(answer))
         // The bytes were changed on the way: they are sent again.
         case 400 where code(answer.body) == "hash_mismatch": return .lost
         default: return .refused(answer.status)
         }
     }
 
-    /// A pause of the server's in milliseconds, within bounds.
-    private static func milliseconds(_ seconds: Int64) -> Int64 {
-        min(max(0, seconds), TransferLimits.askedPauseMax / 1_000) * 1_000
+    /// The pause that an answer asks for, in milliseconds, within bounds.
+    private static func askedPause(_ answer: HTTPAnswer) -> Int64? {
+        guard let seconds = answer.fields["retry-after"].flatMap({ Int64($0) }) else { return nil }
+        return min(max(0, seconds), TransferLimits.askedPauseMax / 1_000) * 1_000
     }
 
     private static func conflict(_ body: [UInt8]) -> BlobFailure {

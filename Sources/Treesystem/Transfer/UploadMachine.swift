@@ -61,6 +61,8 @@ struct UploadMachine: Sendable {
     private(set) var notBefore: Int64 = .min
     /// The end; nil before.
     private(set) var outcome: Result<BlobID, ContentError>?
+    /// Why the server accepts nothing for now; nil while it does, and after failures that say nothing of the server.
+    private(set) var trouble: ContentError?
     /// No new request is made.
     var isPaused = false
 
@@ -238,9 +240,10 @@ struct UploadMachine: Sendable {
             inFlight.remove(part)
             hashes[part] = sha256
             received.insert(part)
+            trouble = nil
             backoff.reset()
         case .completed(let blob):
-            isAsking = false
+            (isAsking, trouble) = (false, nil)
             outcome = .success(blob)
         case .aborted: isAsking = false
         case .failed(let failure, let part):
@@ -263,15 +266,16 @@ struct UploadMachine: Sendable {
             guard phase != .begin else { break }
             beginAgain(isUseless: failure == .otherPart)
             if outcome != nil { return }
-        case .busy(let after):
+        case .busy(let after), .full(let after):
             asked = min(after ?? 0, TransferLimits.askedPauseMax)
+            if case .full = failure { trouble = .serverFull }
             if phase == .parts { phase = .status }
         case .lost, .badAnswer, .partsMissing:
             if phase == .parts || failure == .partsMissing { phase = .status }
         }
         let pause = max(asked, backoff.next(random))
         guard backoff.failures <= TransferLimits.failuresMax else {
-            outcome = .failure(.unreachable)
+            outcome = .failure(trouble ?? .unreachable)
             return
         }
         notBefore = max(notBefore, now + pause)

@@ -80,18 +80,20 @@ public actor Uploader {
     ///   - control: pauses the upload.
     ///   - save: stores the state of the upload, at most 77 bytes, beside the operation.
     ///   - progress: receives the progress.
-    /// - Throws: `cancelled` when the task is cancelled; `unreachable` after nine failures in a row; `notFound` when
-    ///   the server forgets the upload again and again; `refused`, `tooLarge`, `missing`, `contentDamaged`, `disk`. An
-    ///   upload that failed can be continued later from its state.
+    ///   - trouble: receives why the server accepts nothing for now, and nil when it does again.
+    /// - Throws: `cancelled` when the task is cancelled; `unreachable` or `serverFull` after nine failures in a row;
+    ///   `notFound` when the server forgets the upload again and again; `refused`, `tooLarge`, `missing`,
+    ///   `contentDamaged`, `disk`. An upload that failed can be continued later from its state.
     public func upload(
         _ file: SealedFile, state: [UInt8] = [], control: UploadControl = UploadControl(),
         save: @Sendable ([UInt8]) async -> Void = { _ in },
-        progress: @Sendable (TransferProgress) -> Void = { _ in }
+        progress: @Sendable (TransferProgress) -> Void = { _ in },
+        trouble: @Sendable (ContentError?) -> Void = { _ in }
     ) async throws(ContentError) -> BlobID {
         let length = file.map.layout.sealedLength
         var machine = UploadMachine(octets: state, length: length) ?? UploadMachine(length: length)
         var meter = ProgressMeter(0, of: length, now: clock.now())
-        var saved = state
+        var (saved, reported) = (state, ContentError?.none)
         let outcome = await withTaskGroup(of: UploadMachine.Event.self) { group in
             while true {
                 if Task.isCancelled { return Result<BlobID, ContentError>.failure(.cancelled) }
@@ -110,6 +112,10 @@ public actor Uploader {
                         await save(saved)
                     }
                     progress(meter.update(machine.bytes, now: clock.now()))
+                    if machine.trouble != reported {
+                        reported = machine.trouble
+                        trouble(reported)
+                    }
                 } else if control.isPaused {
                     await control.waitUntilResumed()
                 } else {

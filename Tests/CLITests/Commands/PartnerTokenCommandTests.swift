@@ -123,6 +123,30 @@ struct PartnerTokenCommandTests {
         #expect(try bench.run(["get", "n", "k"]).code == 3)
     }
 
+    @Test("a partner's user has a tree once the keys are made, and another token sends what was kept")
+    func tree() throws {
+        let passphrase = ["THICKET_CONTENT_PASSPHRASE": "four green leaves"]
+        try login()
+        let locked = try bench.run(["tree", "ls"])
+        #expect(locked.code == 3 && locked.errors.contains("'thicket keys' gets them, or makes them"), "\(locked)")
+        try bench.good(["keys", "--make"], variables: passphrase)
+        try bench.write("f", "content")
+        try bench.good(["tree", "put", bench.path("f"), "f"])
+        try end()
+        for words in [
+            ["tree", "ls"], ["tree", "put", bench.path("f"), "g"], ["tree", "cat", "f"], ["tree", "pull"],
+        ] {
+            let outcome = try bench.run(words)
+            #expect(outcome.code == 6, "\(outcome)")
+            #expect(outcome.errors.contains("Get a new token from the partner's server"), "\(outcome)")
+        }
+        #expect(try bench.good(["tree", "ls", "--offline"]) == "f\n", "nothing is made that cannot be sent")
+        try bench.good(["tree", "put", "--offline", bench.path("f"), "g"])
+        #expect(try renew(token(1_500)).code == 0)
+        try bench.good(["tree", "pull"])
+        #expect(try bench.good(["tree", "ls"]) == "f\ng\n" && bench.good(["tree", "queue"]) == "")
+    }
+
     @Test("for a token that the server made for a password the advice is to log in")
     func password() throws {
         let kept = { (token: String) in

@@ -57,6 +57,44 @@ struct TreeExportTests {
         #expect(try homes.tree("cat", "a/b/f", "a/not") == "changedone")
     }
 
+    @Test("pairs, metadata, thumbnails and burn times are exported beside their files, and an import brings them back")
+    func extrasRoundTrip() throws {
+        let homes = try TreeHomes()
+        try homes.bench.write("in.txt", "first")
+        try homes.shell("head -c 200000 /dev/urandom > large && mkdir -p plain/home/both")
+        try homes.bench.write("plain/thicket-tree.json", #"{"format":1}"#)
+        var extras = NodeExtras()
+        extras.tags = [try #require(NodeMetadata.AppTag("colour", [7, 0, 255]))]
+        (extras.metadata, extras.thumbnail) = ([1, 2, 3], [UInt8](repeating: 9, count: 3_000))
+        extras.burnTime = 32_503_680_000_000
+        let text = String(decoding: extras.json, as: UTF8.self)
+        try homes.shell("cp in.txt plain/home/small && cp large plain/home/large && cp large plain/home/both/%content")
+        for name in ["small%meta", "large%meta", "both/%meta"] { try homes.bench.write("plain/home/" + name, text) }
+        #expect(try homes.tree("import", homes.path("plain")) == "3 files: 3 sent, 0 as they were\n")
+        #expect(try homes.tree("import", homes.path("plain")) == "3 files: 0 sent, 3 as they were\n")
+        // The other machine has none of it.
+        try homes.tree("export", homes.path("out"), home: "other")
+        for name in ["small%meta", "large%meta", "both%meta"] {
+            let written = homes.bench.read("out/home/" + name).flatMap { NodeExtras(json: Array($0.utf8)) }
+            let found = try #require(written, "\(name)")
+            #expect(found.tags == extras.tags && found.metadata == extras.metadata, "\(name)")
+            #expect(found.thumbnail == extras.thumbnail && found.burnTime == extras.burnTime, "\(name)")
+        }
+        try homes.shell("cmp large out/home/large && cmp in.txt out/home/small")
+        // A new content of the file leaves them; a changed pair is sent without the content.
+        try homes.bench.write("out/home/small", "second")
+        extras.tags = []
+        try homes.bench.write("out/home/large%meta", String(decoding: extras.json, as: UTF8.self))
+        let before = try homes.metric("thicket_blob_received_bytes_total")
+        #expect(try homes.tree("import", homes.path("out"), home: "other") == "3 files: 2 sent, 1 as they were\n")
+        #expect(try homes.metric("thicket_blob_received_bytes_total") == before)
+        try homes.tree("export", homes.path("again"))
+        let large = homes.bench.read("again/home/large%meta").flatMap { NodeExtras(json: Array($0.utf8)) }
+        #expect(large?.tags.isEmpty == true && large?.thumbnail == extras.thumbnail)
+        let small = homes.bench.read("again/home/small%meta").flatMap { NodeExtras(json: Array($0.utf8)) }
+        #expect(small?.tags.count == 1 && homes.bench.read("again/home/small") == "second")
+    }
+
     @Test("a folder that no export has written is neither read nor written over, and foreign files are named")
     func foreign() throws {
         let homes = try TreeHomes()

@@ -108,7 +108,7 @@ struct HTTPBlobTransportTests {
             (429, "", [("retry-after", "3")], .busy(after: 3_000)), (503, "", [], .busy(after: nil)),
             (503, "", [("retry-after", "9223372036854775807")], .busy(after: 600_000)),
             (503, "", [("retry-after", "-5")], .busy(after: 0)),
-            (507, "", [], .busy(after: nil)), (413, #"{"code":"quota"}"#, [], .refused(413)),
+            (507, "", [], .full(after: nil)), (413, #"{"code":"quota"}"#, [], .refused(413)),
             (400, #"{"code":"hash_mismatch"}"#, [], .lost), (400, #"{"code":"invalid_part"}"#, [], .refused(400)),
         ] {
             let transport = Self.transport(status, body, fields: fields) { _ in }

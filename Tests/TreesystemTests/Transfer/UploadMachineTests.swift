@@ -83,4 +83,24 @@ struct UploadMachineTests {
         machine.handle(.aborted, now: 60_000, random: 0)
         #expect(machine.next(now: 60_000) == [.begin(partBytes: 4 << 20)])
     }
+
+    @Test("a server without space is the trouble until it accepts bytes again, and the error when it never does")
+    func fullServer() {
+        var machine = UploadMachine(length: 8 << 20)
+        _ = machine.next(now: 0)
+        machine.handle(.failed(.full(after: nil), part: nil), now: 0, random: 0)
+        #expect(machine.trouble == .serverFull && machine.outcome == nil)
+        #expect(machine.next(now: 60_000) == [.begin(partBytes: 4 << 20)])
+        machine.handle(.begun(BlobUpload(id: "u", partBytes: 4 << 20)), now: 60_000, random: 0)
+        _ = machine.next(now: 60_000)
+        machine.handle(.sent(part: 0, sha256: [0]), now: 60_000, random: 0)
+        #expect(machine.trouble == nil)
+        var (now, part) = (Int64(60_000), Int?(1))
+        while machine.outcome == nil {
+            machine.handle(.failed(.full(after: nil), part: part), now: now, random: 0)
+            now += 60_000
+            part = machine.next(now: now).contains(.askStatus(upload: "u")) ? nil : 1
+        }
+        #expect(machine.outcome == .failure(.serverFull))
+    }
 }
