@@ -184,7 +184,8 @@ let tools: [Target] = [
         "ThicketFuzz", "Tools/Fuzz/Targets",
         [
             "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSealed", "ThicketClient", "ThicketOnions",
-            "ThicketRelease", "ThicketSharing", "ThicketPlatform",
+            "ThicketRelease", "ThicketSharing", "ThicketTree", "ThicketTreeShape", "ThicketTreesystem",
+            "ThicketPlatform",
         ]),
     // The entry point of libFuzzer. Tools/Fuzz/run links it with the fuzzer; this target only checks that it compiles.
     library("ThicketFuzzer", "Tools/Fuzz/Main", ["ThicketFuzz"]),

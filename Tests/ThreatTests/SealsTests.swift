@@ -12,7 +12,7 @@ struct SealsTests {
     private static let recordBytes = SealRecorder.recordBytes
 
     /// The number of a file's records, and of the pairs of key and nonce in it that sealed two inputs.
-    private static func pairs(_ path: String) -> (count: Int, twice: Int) {
+    static func pairs(_ path: String) -> (count: Int, twice: Int) {
         let all = ThreatHouse.files(path).flatMap(\.bytes)
         // A program may be in the middle of a record.
         let bytes = all.prefix(all.count / recordBytes * recordBytes)

@@ -14,14 +14,15 @@ import ThicketTreeShape
 final class TreeBench: Sendable {
     static let patience = Duration.seconds(120)
 
-    private let store: MemoryStore
-    private let blobs = MemoryBlobStore()
+    let store: MemoryStore
+    private let blobs: any BlobStore
     private let running: Mutex<TestServer>
     let port: Int
     let ann: OpenAccount
     let bob: OpenAccount
 
-    init() throws {
+    init(blobs: any BlobStore = MemoryBlobStore()) throws {
+        self.blobs = blobs
         store = try MemoryStore.forTests()
         let server = try TestServer(store: store, blobs: blobs)
         port = server.port
@@ -67,9 +68,12 @@ final class TreeBench: Sendable {
     }
 
     /// Ends the server without a farewell, and starts it again on the same store and port.
-    func restartServer() throws {
+    ///
+    /// - Parameter meanwhile: called while no server runs.
+    func restartServer(_ meanwhile: () throws -> Void = {}) throws {
         try running.withLock { server in
             server.abort()
+            try meanwhile()
             server = try TestServer(store: store, blobs: blobs) {
                 [port] in $0.listen = ListenAddress(host: "127.0.0.1", port: UInt16(port))
             }

@@ -153,6 +153,22 @@ struct ModelServer: TreeView {
             diff: diff.map { .value(.object($0)) }, sv: source, ev: end, ccids: [])
     }
 
+    /// A server that lies: a record in place of a node's, as its next version. Nothing of it is checked.
+    mutating func forge(_ id: NodeID, _ record: NodeRecord) {
+        guard let old = nodes[id] else { return }
+        let (object, version) = (record.object, old.version + 1)
+        var change = change(id, .modify, Self.wholeMembers(from: old.record.object, to: object), old.version, version)
+        change.ccids = ["forged-\(log.count)"]
+        change.cv = Self.position(log.count + 1)
+        nodes[id] = Held(record: record, version: version)
+        log.append(change)
+    }
+
+    /// A server that lies: nodes that no device has sent, for devices that have not read the tree yet.
+    mutating func plant(_ records: [NodeID: NodeRecord]) {
+        for (id, record) in records { nodes[id] = Held(record: record, version: 1) }
+    }
+
     // MARK: Children
 
     /// - Parameter pageNodes: nodes of a list at most, whatever the query permits.

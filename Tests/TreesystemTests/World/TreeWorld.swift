@@ -114,6 +114,11 @@ final class WorldDevice {
     private var pages = [(number: Int64, reply: ChildrenReply)]()
     /// Requests for lists of children that the device has made.
     private(set) var queriesMade = 0
+    /// Answers that this device was to receive, those that were harmed included.
+    private(set) var answers = 0
+    /// What the link does to one answer, by its number.
+    var harm: (answer: Int, kind: LinkHarm)?
+    private var late = LateAnswers()
 
     init(_ number: Int, seed: UInt64, _ policy: NameConflictPolicy, _ skeleton: SkeletonPolicy) throws {
         self.number = number
@@ -139,7 +144,7 @@ final class WorldDevice {
     }
 
     var isAtRest: Bool {
-        machine.channel.phase == .live && machine.push.inFlight == nil && machine.lists.isIdle
+        machine.channel.phase == .live && late.isEmpty && machine.push.inFlight == nil && machine.lists.isIdle
             && machine.queue.ids.allSatisfy { id in
                 guard let operation = machine.queue[id] else { return true }
                 switch operation.state {
@@ -268,7 +273,7 @@ final class WorldDevice {
 
     private func disconnect() {
         (isConnected, isLive) = (false, false)
-        (toServer, toDevice) = ([], [])
+        (toServer, toDevice, late.texts) = ([], [], [])
     }
 
     func tick(_ world: TreeWorld) throws {
@@ -336,6 +341,7 @@ final class WorldDevice {
             toDevice.append(Array("0:\(world.server.changes(from: sentLog))".utf8))
             sentLog = world.server.log.count
         }
+        if harm != nil, try meetHarm(world) { return true }
         if !replies.isEmpty, toDevice.isEmpty || world.chance(50) {
             let reply = replies.removeFirst()
             outside(world) { machine throws(TreeError) in try machine.batchAnswered(reply.id, reply.reply) }
@@ -347,12 +353,34 @@ final class WorldDevice {
             outside(world) { machine throws(TreeError) in try machine.childrenListed(page.number, page.reply) }
             return true
         }
-        guard !toDevice.isEmpty else { return false }
-        let count = 1 + world.roll(min(3, toDevice.count))
+        if !late.texts.isEmpty { (late.texts, toDevice) = (late.texts + toDevice, []) }
+        guard !toDevice.isEmpty else { return deliverLate(world.now) }
+        let count = harm == nil ? 1 + world.roll(min(3, toDevice.count)) : 1
         let texts = Array(toDevice.prefix(count))
         toDevice.removeFirst(texts.count)
         outside(world) { machine throws(TreeError) in try machine.received(ServerBatch(texts)) }
         return true
+    }
+
+    /// Counts the next answer, and harms it if it is the one.
+    private func meetHarm(_ world: TreeWorld) throws -> Bool {
+        guard !replies.isEmpty || !pages.isEmpty || !toDevice.isEmpty else { return false }
+        answers += 1
+        guard let harm, harm.answer == answers - 1 else { return false }
+        if harm.kind == .lost, replies.isEmpty, pages.isEmpty { try loseConnection(world) }
+        harm.kind.apply(&replies, &pages, &toDevice, &late, now: world.now)
+        return true
+    }
+
+    private func deliverLate(_ now: Int64) -> Bool {
+        guard !late.isEmpty, now >= late.due else { return false }
+        (replies, pages, toDevice, late) = (late.replies, late.pages, late.texts, LateAnswers())
+        return true
+    }
+
+    /// Bytes of a hostile server.
+    func receive(_ text: [UInt8], _ world: TreeWorld) {
+        outside(world) { machine throws(TreeError) in try machine.received(ServerBatch([text])) }
     }
 
     func loseConnection(_ world: TreeWorld) throws {
@@ -371,7 +399,7 @@ final class WorldDevice {
     /// The program ends and starts again: only the store is left.
     func restart(_ world: TreeWorld) throws {
         disconnect()
-        (requests, replies, queries, pages) = ([], [], [], [])
+        (requests, replies, queries, pages, late) = ([], [], [], [], LateAnswers())
         machine = try Self.machine(store, keys, options, seeds, app)
     }
 

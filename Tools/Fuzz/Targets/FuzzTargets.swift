@@ -61,5 +61,14 @@ public enum FuzzTargets {
         ("secret-wrap", fuzzSecretWrap),
         ("shared-reader", fuzzSharedReader),
         ("authored-text", fuzzAuthoredText),
+        ("tree-record", fuzzTreeRecord),
+        ("tree-batch", fuzzTreeBatch),
+        ("tree-answer", fuzzTreeAnswer),
+        ("tree-query", fuzzTreeQuery),
+        ("tree-page", fuzzTreePage),
+        ("tree-metadata", fuzzTreeMetadata),
+        ("tree-content", fuzzTreeContent),
+        ("tree-file", fuzzTreeFile),
+        ("tree-machine", fuzzTreeMachine),
     ]
 }
