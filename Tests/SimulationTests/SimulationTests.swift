@@ -6,8 +6,8 @@ import ThicketSimulation
 
 @Suite("Simulation of server, clients, network and disks from a seed", .blocking, .serialized, .nonceWatch)
 struct SimulationTests {
-    /// Wall seconds of fresh seeds; `./dev test` leaves it at 30.
-    private static var seconds: Double { setting("THICKET_SIM_SECONDS").flatMap(Double.init) ?? 30 }
+    /// Wall seconds of fresh seeds; `./dev test` leaves it at 12.
+    private static var seconds: Double { setting("THICKET_SIM_SECONDS").flatMap(Double.init) ?? 12 }
     /// `./dev test` passes a number made from the commit, so that each commit plays its own seeds, and the same ones
     /// again.
     private static var firstSeed: UInt64 { setting("THICKET_SEED").flatMap { UInt64($0) } ?? 1 }

@@ -31,6 +31,7 @@ extension TreeStore {
             row.bind(to: statement)
             try statement.run()
         }
+        if row.state != .open { hid() }
         links[row.id] = NodeLink(parent: row.parent, name: row.name, state: row.state)
     }
 
@@ -110,7 +111,8 @@ extension TreeStore {
     /// The rows below a parent that are not shown: those that wait for their parent, are quarantined, or are removed
     /// here. The condition is that of the index.
     package func hiddenChildren(of parent: NodeParent) throws(TreeError) -> [NodeRow] {
-        try rows("SELECT \(NodeRow.columns) FROM node WHERE parent = ?1 AND state <> 0 ORDER BY id") {
+        guard mayHaveHidden else { return [] }
+        return try rows("SELECT \(NodeRow.columns) FROM node WHERE parent = ?1 AND state <> 0 ORDER BY id") {
             $0.bind(1, parent.stored)
         }
     }

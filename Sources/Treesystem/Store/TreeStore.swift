@@ -14,6 +14,8 @@ package final class TreeStore {
     private let durability: StoreDurability
     /// Of rows that were written or asked for; forgotten with a transaction that is undone.
     var links = NodeLinks()
+    /// Whether there may be rows that are not shown. Most trees have none, and each new node asks for those below it.
+    private(set) var mayHaveHidden = true
     /// Called before each statement; a test counts them with it, or lets one of them fail.
     var beforeStatement: (() throws(TreeError) -> Void)?
 
@@ -58,9 +60,9 @@ package final class TreeStore {
     ///
     /// - `note`: named values (`cv`, `owner`, `app`, …).
     /// - `node`: a row for each node, in the order in which they became known: ids are random, and rows in their order
-    ///   would be written all over the file. `parent` is 16 bytes, or the one letter of a trunk; `fold` the folded name;
-    ///   `state` a `NodeRow.State`; `version` and `record` what the server has (0 and NULL: nothing); the other columns
-    ///   are the node as this device sees it.
+    ///   would be written all over the file. `parent` is 16 bytes, or the one letter of a trunk; `fold` the folded
+    ///   name; `state` a `NodeRow.State`; `version` and `record` what the server has (0 and NULL: nothing); the other
+    ///   columns are the node as this device sees it.
     /// - `operation`: a row for each waiting operation (`PendingOperation`); `held` its content, `spool` the state of
     ///   its upload.
     /// - `sent`: the operations of the request that is in flight, as they were sent.
@@ -109,6 +111,7 @@ package final class TreeStore {
     // MARK: - Transactions
 
     package func begin() throws(TreeError) {
+        if mayHaveHidden { mayHaveHidden = try hasHidden() }
         try beforeStatement?()
         try Self.guarded { () throws(SQLiteError) in try database.begin(.immediate) }
     }
@@ -135,7 +138,17 @@ package final class TreeStore {
     package func rollback() {
         database.rollback()
         links.removeAll()
+        mayHaveHidden = true
     }
+
+    private func hasHidden() throws(TreeError) -> Bool {
+        try sql { (database) throws(SQLiteError) in
+            try database.statement("SELECT 1 FROM node WHERE state <> 0 LIMIT 1").first { _ in true } ?? false
+        }
+    }
+
+    /// A row was written that is not shown.
+    func hid() { mayHaveHidden = true }
 
     /// Runs calls to SQLite; their errors become `store`.
     func sql<Value>(_ body: (Database) throws(SQLiteError) -> Value) throws(TreeError) -> Value {

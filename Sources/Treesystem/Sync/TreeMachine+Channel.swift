@@ -236,15 +236,41 @@ extension TreeMachine {
         let isStuck = page.mark != nil && page.mark == scan.mark
         scan.mark = page.mark
         channel.phase = .scanning(scan)
-        for entry in page.entries { try listed(entry, scan) }
+        let opened = try open(page)
+        for (entry, element) in zip(page.entries, opened) { try listed(entry, element, scan) }
         if isStuck { return hangUp("the listing of all nodes makes no progress") }
         guard let mark = page.mark else { return try finish(scan) }
         awaitAnswer()
         send(Messages.onChannel(0, Messages.index(mark: mark, limit: SyncLimits.indexPageObjects)))
     }
 
-    private mutating func listed(_ entry: IndexPage.Entry, _ scan: TreeChannel.Scan) throws(TreeError) {
+    /// What is new on a page; nothing of a page that mostly repeats what this device has.
+    private mutating func open(_ page: IndexPage) throws(TreeError) -> [OpenedPage.Element?] {
+        var (objects, parents) = ([(id: NodeID, object: JSONObject)?](), [NodeParent: ParentKeys]())
+        var ids = Set<NodeID>()
+        for entry in page.entries {
+            // Of a node that is listed twice, the second record is compared with the first.
+            guard let id = NodeID(text: entry.key.text), let object = entry.data?.object,
+                ids.insert(id).inserted, try store.state(of: id) == nil,
+                let parent = object["p"]?.stringValue.flatMap(NodeParent.init(text:))
+            else {
+                objects.append(nil)
+                continue
+            }
+            objects.append((id, object))
+            if parents[parent] == nil { parents[parent] = try skeleton.parentKeys(of: parent) }
+        }
+        return OpenedPage.open(objects, skeleton.keyring.opener, parents)
+    }
+
+    private mutating func listed(
+        _ entry: IndexPage.Entry, _ element: OpenedPage.Element?, _ scan: TreeChannel.Scan
+    ) throws(TreeError) {
         guard let id = NodeID(text: entry.key.text), let object = entry.data?.object else { return }
+        if let element, channel.wanted[id] == nil {
+            return try skeleton.show(
+                id, element.record, element.text, entry.version, opened: element.node, reports: true)
+        }
         let row = try store.row(id)
         if let row, row.version > 0 {
             skeleton.hasWritten = true

@@ -9,13 +9,19 @@ extension TreeSkeleton {
 
     /// Opens a record and shows the node.
     ///
-    /// - Parameter reports: whether the app is told what changed.
+    /// - Parameters:
+    ///   - opened: the node, if it was opened before.
+    ///   - reports: whether the app is told what changed.
     mutating func show(
-        _ id: NodeID, _ record: NodeRecord, _ text: [UInt8], _ version: Version, reports: Bool = false
+        _ id: NodeID, _ record: NodeRecord, _ text: [UInt8], _ version: Version, opened: OpenedNode? = nil,
+        reports: Bool = false
     ) throws(TreeError) {
         var waiting = [(id, record, text, version)]
+        var opened = opened
         while let (id, record, text, version) = waiting.popLast() {
-            guard try showOne(id, record, text, version, reports) else { continue }
+            let node = opened
+            opened = nil
+            guard try showOne(id, record, text, version, node, reports) else { continue }
             waiting += try uncovered(below: id, reports)
         }
     }
@@ -53,8 +59,12 @@ extension TreeSkeleton {
 
     /// - Returns: whether what is below the node can be opened and may be shown now.
     private mutating func showOne(
-        _ id: NodeID, _ record: NodeRecord, _ text: [UInt8], _ version: Version, _ reports: Bool
+        _ id: NodeID, _ record: NodeRecord, _ text: [UInt8], _ version: Version, _ known: OpenedNode?, _ reports: Bool
     ) throws(TreeError) -> Bool {
+        if let known {
+            try accept(known, text, version, reports)
+            return try store.state(of: id) != .unopened
+        }
         guard let parent = try parentKeys(of: record.parent) else {
             try keepUnopened(id, record, text, version)
             return false

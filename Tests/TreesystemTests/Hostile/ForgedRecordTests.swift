@@ -1,13 +1,14 @@
 import Testing
 import ThicketCrypto
 import ThicketProtocol
+import ThicketTestSupport
 
 @testable import ThicketTree
 @testable import ThicketTreeShape
 @testable import ThicketTreesystem
 
 /// A server that writes records itself, before a device that knows the tree and before one that reads it first.
-@Suite("Trees of a server that forges records")
+@Suite("Trees of a server that forges records", .nonceWatch)
 struct ForgedRecordTests {
     private let world: TreeWorld
     /// The nodes by their paths.

@@ -3,13 +3,14 @@ import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
 import ThicketTestServer
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
 @testable import ThicketTreesystem
 
 /// Inputs of extreme size and form, to a server and to a device.
-@Suite("Trees under hostile input", .timeLimit(.minutes(5)))
+@Suite("Trees under hostile input", .nonceWatch, .timeLimit(.minutes(5)))
 struct HostileInputTests {
     private static let owner = "ann@example.com"
 

@@ -1,10 +1,11 @@
 import Testing
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
 @testable import ThicketTreesystem
 
-@Suite("Contents that are prepared at a time")
+@Suite("Contents that are prepared at a time", .nonceWatch)
 struct ContentPlaceTests {
     private let world: TreeWorld
 

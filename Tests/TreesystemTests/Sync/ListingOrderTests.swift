@@ -1,11 +1,12 @@
 import Testing
 import ThicketProtocol
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
 @testable import ThicketTreesystem
 
-@Suite("Nodes that arrive in any order")
+@Suite("Nodes that arrive in any order", .nonceWatch)
 struct ListingOrderTests {
     @Test("a node that is listed below one that was below it is shown when that one arrives, with all events")
     func cycleInListing() throws {

@@ -1,12 +1,13 @@
 import Testing
 import ThicketClient
 import ThicketProtocol
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
 @testable import ThicketTreesystem
 
-@Suite("Answers that arrive twice or late")
+@Suite("Answers that arrive twice or late", .nonceWatch)
 struct RepeatedAnswerTests {
     private let world: TreeWorld
 

@@ -1,10 +1,11 @@
 import Testing
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
 @testable import ThicketTreesystem
 
-@Suite("What waiting changes cost others")
+@Suite("What waiting changes cost others", .nonceWatch)
 struct WaitingCostTests {
     private let world: TreeWorld
 
