@@ -52,6 +52,8 @@ public struct ContentSpool: Sendable {
     public let header: ContentHeader
     /// Where the sections are.
     public let map: SectionMap
+    /// Whether a content was sealed by this plan: then it seals no other one.
+    package let isSealed: Bool
 
     /// Plans a content with a new id and a new key.
     ///
@@ -73,6 +75,7 @@ public struct ContentSpool: Sendable {
         access = ContentAccess(suite, key: random.secret(ContentAccess.keyBytes), sizes: sizes)
         header = ContentHeader(sizes: sizes, padding: length - sizes.length, thumbnailDigest: thumbnailDigest)
         map = try SectionMap(sizes, plainLength: length)
+        isSealed = false
     }
 
     /// Plans a content that is in memory.
@@ -93,7 +96,22 @@ public struct ContentSpool: Sendable {
         [access.suite.rawValue] + id.octets + access.key.withUnsafeBytes { Array($0) } + header.octets
     }
 
-    /// Reads a plan that was kept.
+    /// The plan of a content that a record has in a blob, so that the same sealed bytes are uploaded again. The digest
+    /// of the thumbnail is in the sealed header only; here it is zeros.
+    ///
+    /// - Returns: nil for a node without content, for content in the record, and for sections that do not fit.
+    package init?(sealedOf node: OpenedNode) {
+        guard case .blob(let id, _, _)? = node.record.data, let access = node.metadata.content,
+            let map = (try? node.contentMap())?.map
+        else { return nil }
+        (self.id, self.access, self.map, isSealed) = (id, access, map, true)
+        header = ContentHeader(
+            sizes: access.sizes, padding: map.layout.length - access.sizes.length,
+            thumbnailDigest: ContentHeader.digest([]))
+        if isInline { return nil }
+    }
+
+    /// Reads a plan that was kept, which is done when its content is sealed.
     ///
     /// - Returns: nil for bytes that are not one.
     package init?(octets: some Collection<UInt8>) {
@@ -110,6 +128,7 @@ public struct ContentSpool: Sendable {
         else { return nil }
         (self.id, self.header, self.map) = (id, header, map)
         access = ContentAccess(suite, key: key, sizes: header.sizes)
+        isSealed = true
     }
 
     /// Whether the content belongs into the record: its sealed size is at most `TreeLimits.inlineBytesMax`.
@@ -123,9 +142,10 @@ public struct ContentSpool: Sendable {
 
     /// Seals a content in memory by this plan, which must have been made for it and is used up.
     ///
-    /// - Throws: `damaged` for a content with other sections.
+    /// - Throws: `damaged` for a content with other sections, and for a plan that is known to be used up.
     public func seal(_ content: NodeContent) throws(ContentFault) -> [UInt8] {
-        guard try content.sizes == header.sizes, ContentHeader.digest(content.thumbnail) == header.thumbnailDigest,
+        guard !isSealed, try content.sizes == header.sizes,
+            ContentHeader.digest(content.thumbnail) == header.thumbnailDigest,
             let sealed = try? ContentSealer.seal(content.stream(header), key)
         else { throw .damaged }
         return sealed

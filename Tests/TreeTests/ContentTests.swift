@@ -79,6 +79,16 @@ struct ContentTests {
         }
     }
 
+    @Test("a plan that was kept, or is read from a record, seals no content: its key has sealed one")
+    func usedPlan() throws {
+        let content = NodeContent(data: [UInt8](repeating: 1, count: 20_000))
+        let plan = try ContentSpool(content, random: TreeCase.random(seed: 46))
+        let kept = try #require(ContentSpool(octets: plan.octets))
+        #expect(kept.isSealed && kept.octets == plan.octets)
+        #expect(throws: ContentFault.damaged) { try kept.seal(content) }
+        #expect(try plan.seal(content).count == Int(kept.map.layout.sealedLength))
+    }
+
     @Test("padding adds at most 12 % to a blob and 63 bytes to a record, and leaves few different sizes")
     func padding() throws {
         var random = SeededRandom(seed: 45)

@@ -94,6 +94,12 @@ struct NodeDownload: Sendable {
         if let kept = try await growing(what, { () throws(TreeError) in try await tree.waitingFile(of: node.id) }) {
             return .file(kept)
         }
+        let waiting = try await growing(what) { () throws(TreeError) in try await tree.operations(of: node.id) }
+        guard !waiting.contains(where: \.writesContent) || node.content == nil else {
+            throw Failure(
+                "the content of \(TreeText.named(path)) waits to be sent, and its file is not on this machine", .offline
+            )
+        }
         let reference = try await growing(what) { () throws(TreeError) in try await tree.reference(of: node.id) }
         guard let reference else {
             throw Failure("\(TreeText.named(path)) has no content: it is a container", .notFound)

@@ -126,14 +126,19 @@ public actor DiskStore {
         return RetainedFile(file: file, token: RetainToken(retainers, key))
     }
 
-    /// Finds the file of a content that waits for its upload, after a restart.
+    /// Finds a file with all chunks of a content that waits for its upload: it was spooled or downloaded.
     ///
     /// - Returns: nil when it is not there: the content must be sealed again, under a new plan.
     public func spooled(_ id: DataID, key: ContentKey, map: SectionMap) -> RetainedFile? {
-        let file = DiskKey(id, .all)
-        guard index[file]?.state == .whole, key.dataID == id.octets else { return nil }
-        let sealed = SealedFile(path: path(file), key: key, map: map, files: files)
-        return RetainedFile(file: sealed, token: RetainToken(retainers, file))
+        guard key.dataID == id.octets else { return nil }
+        let all = ChunkSpan(.all, of: map)
+        for bits in (1...ContentComponents.all.rawValue).reversed() {
+            let file = DiskKey(id, ContentComponents(rawValue: bits))
+            guard index[file]?.state == .whole, ChunkSpan(file.components, of: map).contains(all) else { continue }
+            let sealed = SealedFile(path: path(file), key: key, map: map, files: files)
+            return RetainedFile(file: sealed, token: RetainToken(retainers, file))
+        }
+        return nil
     }
 
     private func countUse(_ key: DiskKey, _ entry: DiskEntry) throws(ContentError) {
@@ -226,6 +231,17 @@ public actor DiskStore {
             case .delete: entry.expires = .min
             }
             entry.afterUpload = .keep
+        }
+    }
+
+    /// Makes the whole files of a content wait for an upload, as a spooled one does: they are not evicted, and are
+    /// files of the cache again after `uploaded(_:)`. A file that is persistent without an expiry stays as it is.
+    ///
+    /// - Throws: `index`, `diskFull`, `disk`.
+    public func keepUntilUploaded(_ id: DataID) throws(ContentError) {
+        try change(id) { entry, _, _, _ in
+            guard entry.state == .whole, !entry.isPersistent || entry.expires != nil else { return }
+            (entry.isPersistent, entry.expires, entry.afterUpload) = (true, nil, .migrate)
         }
     }
 

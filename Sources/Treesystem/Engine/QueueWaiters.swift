@@ -54,7 +54,7 @@ struct QueueWaiters {
         guard let operation = machine.queue[id] else { return .success(()) }
         switch operation.state {
         case .waiting, .sending: return nil
-        case .held(.content): return .failure(TreeError(.content, "the app could not provide the content"))
+        case .held(.content): return .failure(LostContents.missing(id, machine.store))
         case .held(.data), .held(.removed):
             return .failure(TreeError(.refused, "another device changed the node: the operation waits for the app"))
         case .failed(let reason):

@@ -82,7 +82,10 @@ extension Treesystem {
     ) async throws(TreeError) -> [UInt8]? {
         if operation.content == .none { return nil }
         guard let kept = try await waitingFile(of: operation.node) else {
-            throw TreeError(.content, "the app has not provided the content yet")
+            let isKnown = spools[operation.id] != nil
+            throw TreeError(
+                .content,
+                isKnown ? "no file on this device has the content" : "the app has not provided the content yet")
         }
         if kept.file.map.sizes[section] == 0 { return nil }
         do throws(ContentError) { return try kept.file.read(section) } catch { throw TreeError(error) }

@@ -106,6 +106,8 @@ extension Treesystem {
                 return await tree.lose(id, number)
             }
             do throws(ContentError) {
+                // A file of the cache is read here for the first time since it was stored.
+                if record.wasConfirmed, record.upload.isEmpty { try kept.file.verify() }
                 let blob = try await contents.uploader.upload(
                     kept.file, state: record.upload, control: control,
                     save: { await tree.save(id, number, $0) }, progress: { progress.report(id, $0) },
@@ -119,11 +121,19 @@ extension Treesystem {
         (try? core?.machine.store.spool(id)).flatMap { $0 }.flatMap(SpoolRecord.init(octets:))
     }
 
-    /// The spool file is gone, for example with a folder that was deleted: the app decides.
+    /// The sealed file of a content that the server may have lost is not evicted until the content is sent again.
+    func keepFile(_ id: OperationID) {
+        guard let record = record(of: id), let disk = core?.contents.disk else { return }
+        spools[id] = record
+        startJob(id) { _, _, _ in await disk.keepForUpload(record.plan.id) }
+    }
+
+    /// The sealed file is gone, for example with a folder that was deleted: the app decides.
     private func lose(_ id: OperationID) {
+        jobs[id] = nil
         spools[id] = nil
         feed { machine throws(TreeError) in
-            if try machine.skeleton.loseSpool(of: id) { try machine.provided(id, .unavailable) }
+            if try LostContents.loseFile(of: id, &machine.skeleton) { try machine.provided(id, .unavailable) }
         }
     }
 
@@ -190,6 +200,7 @@ extension Treesystem {
         guard let disk = core?.contents.disk else { return }
         let waiting = await disk.waitingUploads
         let named = Set(spools.values.map(\.plan.id))
+        for record in spools.values where record.wasConfirmed { await disk.keepForUpload(record.plan.id) }
         for id in waiting where !named.contains(id) {
             guard let store = core?.machine.store else { return }
             if (try? store.hasContent(id)) == true {
@@ -206,6 +217,11 @@ extension DiskStore {
         guard case .blob(let blob) = content else { return }
         // A file that stays is found at the next start (`Treesystem.compareSpools`).
         try? remove(blob.plan.id)
+    }
+
+    fileprivate func keepForUpload(_ id: DataID) {
+        // Without success the file can be evicted, and the next start repeats it.
+        try? keepUntilUploaded(id)
     }
 
     fileprivate func keepUploaded(_ id: DataID) {

@@ -203,6 +203,7 @@ public actor Treesystem: SessionPart {
             case .ask(let id, let node, let path): ask(id, node, path)
             case .spool(let id, let path): spool(id, path)
             case .upload(let id): upload(id)
+            case .keepFile(let id): keepFile(id)
             case .forget(let id): forget(id)
             case .event(let event): report(event)
             case .status(let status): report(status)

@@ -9,25 +9,30 @@ struct SpoolRecord: Sendable {
     var blob: BlobID?
     /// The state of the upload, as `Uploader` saved it.
     var upload: [UInt8]
+    /// Whether a record at the server had the content: this device has its file only if the cache has it, and the plan
+    /// is kept without the file, because no record may have the key any more.
+    let wasConfirmed: Bool
 
-    init(_ plan: ContentSpool, blob: BlobID? = nil, upload: [UInt8] = []) {
-        (self.plan, self.blob, self.upload) = (plan, blob, upload)
+    init(_ plan: ContentSpool, blob: BlobID? = nil, upload: [UInt8] = [], wasConfirmed: Bool = false) {
+        (self.plan, self.blob, self.upload, self.wasConfirmed) = (plan, blob, upload, wasConfirmed)
     }
 
-    /// Plan, one byte whether a blob follows, the blob, the upload's state.
-    var octets: [UInt8] { plan.octets + [blob == nil ? 0 : 1] + (blob?.octets ?? []) + upload }
+    /// Plan, one byte (bit 0: a blob follows; bit 1: `wasConfirmed`), the blob, the upload's state.
+    var octets: [UInt8] {
+        plan.octets + [(blob == nil ? 0 : 1) | (wasConfirmed ? 2 : 0)] + (blob?.octets ?? []) + upload
+    }
 
     /// - Returns: nil for bytes that are not one.
     init?(octets: [UInt8]) {
         guard let plan = ContentSpool(octets: octets.prefix(ContentSpool.octetsCount)) else { return nil }
         var rest = octets.dropFirst(ContentSpool.octetsCount)
-        guard let flag = rest.popFirst(), flag <= 1 else { return nil }
+        guard let flag = rest.popFirst(), flag <= 3 else { return nil }
         var blob: BlobID?
-        if flag == 1 {
+        if flag & 1 == 1 {
             guard let id = BlobID(octets: rest.prefix(BlobID.bytesCount)) else { return nil }
             blob = id
             rest = rest.dropFirst(BlobID.bytesCount)
         }
-        self.init(plan, blob: blob, upload: Array(rest))
+        self.init(plan, blob: blob, upload: Array(rest), wasConfirmed: flag & 2 == 2)
     }
 }

@@ -20,6 +20,8 @@ package enum TreeAction: Sendable, Equatable {
     case spool(OperationID, path: String)
     /// Upload the spooled content of an operation; report `uploaded`.
     case upload(OperationID)
+    /// Keep the sealed file of an operation's content, which is a file of the cache, until the content is sent again.
+    case keepFile(OperationID)
     /// Stop what is done for an operation, and delete its spool file: it was dropped.
     case forget(OperationID)
     /// Report an event to the readers.

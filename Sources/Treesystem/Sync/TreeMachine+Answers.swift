@@ -130,6 +130,9 @@ extension TreeMachine {
                 return try tryAgain(operation, refusal)
             }
             try skeleton.giveUpPlace(operation)
+        case .blobMissing where operation.content == .uploaded:
+            try LostContents.loseBlob(of: operation, &skeleton)
+            try tryAgain(queue[operation.id] ?? operation, refusal)
         case .badRecord, .record, .trunk, .leafOnly, .badBatch, .batch: try failForGood(operation, refusal)
         default: try tryAgain(operation, refusal)
         }

@@ -99,6 +99,7 @@ extension TreeMachine {
         skeleton.queue.asked.remove(id)
         guard var operation = queue[id], !operation.content.isReady else { return }
         skeleton.hasWritten = true
+        let content = try LostContents.provided(content, id, store)
         switch content {
         case .none: operation.content = .none
         case .held(let content):
@@ -114,8 +115,7 @@ extension TreeMachine {
         }
         try skeleton.write(operation)
         if case .unavailable = content {
-            skeleton.events.append(
-                .operationFailed(id, operation.node, TreeError(.content, "the app could not provide the content")))
+            skeleton.events.append(.operationFailed(id, operation.node, LostContents.missing(id, store)))
         }
     }
 

@@ -27,17 +27,6 @@ extension TreeSkeleton {
         }
     }
 
-    /// The spool file of an operation is gone: `retry` asks for the content again.
-    ///
-    /// - Returns: whether the operation had one.
-    mutating func loseSpool(of id: OperationID) throws(TreeError) -> Bool {
-        guard var operation = queue[id], operation.content == .spooled else { return false }
-        operation.content = .ask
-        try store.setSpool(id, nil)
-        try write(operation)
-        return true
-    }
-
     /// The marks, moved to the versions that this device has: an older content cannot be downloaded any more.
     mutating func currentMarks() throws(TreeError) -> [DownloadMark] {
         var stored = StoredMarks(store: store)

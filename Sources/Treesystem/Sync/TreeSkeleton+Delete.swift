@@ -114,6 +114,8 @@ extension TreeSkeleton {
         case .held, .failed: break
         }
         (operation.state, operation.attempts) = (.waiting, 0)
+        // Its file may have been downloaded meanwhile.
+        if operation.content == .ask, try store.spool(id) != nil { operation.content = .spooled }
         queue.pauses[id] = nil
         try write(operation)
         // A node below one that was removed elsewhere needs it.

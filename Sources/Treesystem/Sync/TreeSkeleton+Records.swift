@@ -159,6 +159,7 @@ extension TreeSkeleton {
         if old?.record != text { row.scan = listing ?? row.scan }
         (row.version, row.record) = (version, text)
         row.changed = opened.record.stamps.changed ?? row.changed
+        if !queue.isEmpty { try LostContents.drop(equalTo: opened, &self) }
         let mine = view(opened, in: &row)
         // While there is a cycle, a node's state cannot be known from the nodes above it.
         let isBroken = try breakCycle(through: row)

@@ -34,7 +34,7 @@ extension TreeSkeleton {
     /// again rather than lost.
     mutating func keepUnlisted(_ row: NodeRow) throws(TreeError) {
         guard row.state == .open else { return try removed(row.id, at: row.version) }
-        try keepRemoved(row)
+        try keepRemoved(row, blobsAreLost: true)
     }
 
     /// A server that is another one, or an older copy, has another record of a node: what is shown here becomes a held
@@ -56,26 +56,28 @@ extension TreeSkeleton {
         // What waiting operations write is not the server's.
         fields.subtract(queue.fields(of: row.id))
         guard !fields.isEmpty else { return }
-        try hold(fields, of: row, content: (try? here.inlineContent()) ?? nil)
+        try hold(fields, of: row, here)
     }
 
-    private mutating func hold(_ fields: WriteFields, of row: NodeRow, content: NodeContent?) throws(TreeError) {
+    private mutating func hold(_ fields: WriteFields, of row: NodeRow, _ here: OpenedNode) throws(TreeError) {
         var queueing = TreeMachine.Queueing()
         queueing.isKept = true
-        let local: LocalContent =
-            if !fields.contains(.content) || row.content == nil {
-                .none
-            } else { content.map { .held($0) } ?? .ask }
+        let hasContent = fields.contains(.content) && row.content != nil
+        let inline = hasContent ? (try? here.inlineContent()) ?? nil : nil
+        let local: LocalContent = hasContent ? inline.map { .held($0) } ?? .ask : .none
         let id = try enqueue(
             row.id, .write(fields), target: fields.contains(.place) ? row.place : nil, content: local, queueing)
         guard var operation = queue[id] else { return }
         operation.state = .held(.data)
+        if hasContent, inline == nil { try LostContents.send(here, &operation, blobIsLost: true, &self) }
         try write(operation)
         if let (node, _) = try shown(row) { events.append(.conflict(.data(node))) }
     }
 
     /// Keeps a removed node here, until the app decides whether it is created again.
-    mutating func keepRemoved(_ row: NodeRow) throws(TreeError) {
+    ///
+    /// - Parameter blobsAreLost: whether the server is another one, or an older copy: it has no blob of the node.
+    mutating func keepRemoved(_ row: NodeRow, blobsAreLost: Bool = false) throws(TreeError) {
         var row = row
         let wasShown = row.state == .open
         if row.state.isConcealed { mayBeStranded = true }
@@ -105,9 +107,13 @@ extension TreeSkeleton {
         (operation.origin, operation.target, operation.state) = (nil, row.place, .held(.removed))
         if !hadContent, row.content != nil {
             operation.kind = .write(operation.fields.union(.content))
-            // A content that is not in the record is asked for: a node never becomes an empty one.
+            // A content that is nowhere is asked for: a node never becomes an empty one.
             operation.content = content == nil ? .ask : .held
-            if let content { try store.setHeldContent(operation.id, HeldContent.octets(content)) }
+            if let content {
+                try store.setHeldContent(operation.id, HeldContent.octets(content))
+            } else if let opened {
+                try LostContents.send(opened, &operation, blobIsLost: blobsAreLost, &self)
+            }
         }
         try write(operation)
         // Versions of the removed node mean nothing for the new one.

@@ -108,6 +108,31 @@ struct DiskStoreTests {
         #expect(try await again.has([reference, other]) == [true, false], "the older file of the cache was evicted")
     }
 
+    @Test("a whole cached file that is to be sent again is not evicted until it is uploaded; a part is no such file")
+    func keptUntilUploaded() async throws {
+        var test = DiskCase(12)
+        test.limits.data.bytes = 150_000
+        let store = try test.open()
+        let (first, firstBytes) = try test.sealed(test.content(data: 100_000, metadata: 0, thumbnail: 0))
+        let (second, secondBytes) = try test.sealed(test.content(data: 100_000))
+        // A file with the data only has all chunks of a content without padding beyond the last of them.
+        _ = try await store.fill(first, firstBytes, .data)
+        #expect(await store.spooled(first.id, key: first.key, map: first.map) != nil)
+        try await store.keepUntilUploaded(first.id)
+        #expect(await store.waitingUploads == [first.id])
+        _ = try await store.fill(second, secondBytes)
+        #expect(try await [store.has(first, .data), store.has(second)] == [true, true])
+        let kept = try #require(await store.spooled(first.id, key: first.key, map: first.map))
+        #expect(try kept.file.sealedBytes(0..<first.sealedLength) == firstBytes)
+        try await store.release(kept.token)
+        try await store.uploaded(first.id)
+        #expect(await store.waitingUploads.isEmpty)
+        #expect(await store.usage.entries == 1, "one file of the cache was evicted")
+        let (third, thirdBytes) = try test.sealed(test.content(data: 200_000, thumbnail: 70_000))
+        _ = try await store.fill(third, thirdBytes, .thumbnail)
+        #expect(await store.spooled(third.id, key: third.key, map: third.map) == nil)
+    }
+
     @Test("a content that is not wanted after its upload is deleted then, or when it is released")
     func deleteAfterUpload() async throws {
         let test = DiskCase(2)

@@ -2,12 +2,12 @@ import Synchronization
 import Testing
 import ThicketCrypto
 import ThicketProtocol
-import ThicketServer
 import ThicketTestServer
 import ThicketTree
 import ThicketTreeShape
 
 @testable import ThicketClient
+@testable import ThicketServer
 @testable import ThicketTreesystem
 
 /// A real server in this process, and devices of two accounts whose keys were made by the test.
@@ -67,17 +67,37 @@ final class TreeBench: Sendable {
             app: "app", user: user, name: name, accessKey: .random(), bundle: .make(), version: 1, pin: nil)
     }
 
-    /// Ends the server without a farewell, and starts it again on the same store and port.
+    /// Ends the server without a farewell, and starts it again on the same port.
     ///
-    /// - Parameter meanwhile: called while no server runs.
-    func restartServer(_ meanwhile: () throws -> Void = {}) throws {
+    /// - Parameters:
+    ///   - other: another store than before, for example a copy of an earlier state.
+    ///   - meanwhile: called while no server runs.
+    func restartServer(_ other: MemoryStore? = nil, _ meanwhile: () throws -> Void = {}) throws {
         try running.withLock { server in
             server.abort()
             try meanwhile()
-            server = try TestServer(store: store, blobs: blobs) {
+            server = try TestServer(store: other ?? store, blobs: blobs) {
                 [port] in $0.listen = ListenAddress(host: "127.0.0.1", port: UInt16(port))
             }
         }
+    }
+}
+
+extension TreeBench {
+    /// The day is over after which the server removes blobs without a node.
+    func removeOrphans() {
+        store.shared.withLock { shared in
+            for (id, blob) in shared.state.blobs.blobs where blob.orphaned != nil { shared.state.blobs.remove(id) }
+        }
+    }
+
+    /// A copy of the server's rows under another identity, as a restored backup is. It knows only the blobs that were
+    /// complete when it was made.
+    func backup() -> MemoryStore {
+        let copy = MemoryStore(identity: .seeded(12))
+        let (state, row) = store.shared.withLock { ($0.state, $0.lastRow) }
+        copy.shared.withLock { ($0.state, $0.lastRow) = (state, row) }
+        return copy
     }
 }
 

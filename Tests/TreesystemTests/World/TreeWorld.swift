@@ -266,7 +266,7 @@ final class WorldDevice {
                 let content = NodeContent(data: Array("content of \(node.id.text)".utf8))
                 outside(world) { machine throws(TreeError) in try machine.provided(id, .held(content)) }
             case .event(let event): events.append(event)
-            case .spool, .upload, .forget, .status, .tokenEnded: break
+            case .spool, .upload, .keepFile, .forget, .status, .tokenEnded: break
             }
         }
     }

@@ -122,7 +122,7 @@ final class TreeDevice: Peer {
             case .batch(let id, let body): post(id, body)
             case .ask(let id, let node, _): person.asked(id, node)
             case .event(let event): person.follow(event)
-            case .children, .spool, .upload, .forget, .status, .tokenEnded: break
+            case .children, .spool, .upload, .keepFile, .forget, .status, .tokenEnded: break
             }
         }
         arm()
