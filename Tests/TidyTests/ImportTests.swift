@@ -87,7 +87,7 @@ struct ImportTests {
             "Sources/Treesystem",
             [
                 "ThicketClient", "ThicketTree", "ThicketTreeShape", "ThicketSQLite", "ThicketProtocol",
-                "ThicketCrypto", "Glibc", "Darwin",
+                "ThicketCrypto", "Dispatch", "Glibc", "Darwin",
             ]
         ),
         ("Sources/Onions", ["ThicketClient", "ThicketProtocol", "ThicketCrypto", "Glibc", "Darwin"]),

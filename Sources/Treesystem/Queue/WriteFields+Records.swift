@@ -11,7 +11,26 @@ extension WriteFields {
     }
 }
 
+extension NodeChange {
+    init(from old: Node, to new: Node) {
+        self.init()
+        if old.content?.id != new.content?.id { insert(.data) }
+        if old.tags != new.tags { insert(.tags) }
+        if old.burnTime != new.burnTime { insert(.burnTime) }
+    }
+}
+
 extension NodeRow {
+    /// Shows what a record says.
+    ///
+    /// - Parameter mine: what stays as it is.
+    mutating func show(_ opened: OpenedNode, except mine: WriteFields) {
+        if !mine.contains(.place) { (parent, name) = (opened.record.parent, opened.name) }
+        if !mine.contains(.content) { (content, modified) = (opened.contentInfo, opened.metadata.modified) }
+        if !mine.contains(.tags) { tags = opened.metadata.appTags }
+        if !mine.contains(.burnTime) { burnTime = opened.record.burnTime }
+    }
+
     /// What another device changed in the record that this row has.
     ///
     /// - Parameters:

@@ -18,12 +18,31 @@ enum OpenedPage {
     /// Records that one thread opens at a time; for fewer it is not worth waking another thread.
     private static let piece = 64
 
+    /// What is new on a page; nothing of what this device has already.
+    static func of(_ page: IndexPage, _ skeleton: inout TreeSkeleton) throws(TreeError) -> [Element?] {
+        var (objects, parents) = ([(id: NodeID, object: JSONObject)?](), [NodeParent: ParentKeys]())
+        var ids = Set<NodeID>()
+        for entry in page.entries {
+            // Of a node that is listed twice, the second record is compared with the first.
+            guard let id = NodeID(text: entry.key.text), let object = entry.data?.object,
+                ids.insert(id).inserted, try skeleton.store.state(of: id) == nil,
+                let parent = object["p"]?.stringValue.flatMap(NodeParent.init(text:))
+            else {
+                objects.append(nil)
+                continue
+            }
+            objects.append((id, object))
+            if parents[parent] == nil { parents[parent] = try skeleton.parentKeys(of: parent) }
+        }
+        return open(objects, skeleton.keyring.opener, parents)
+    }
+
     /// - Parameters:
     ///   - objects: nil where nothing is to be opened.
     ///   - parents: the keys that are known before the page.
     /// - Returns: one element for each object; nil also for what is not a record. The result does not depend on the
     ///   distribution of the work.
-    static func open(
+    private static func open(
         _ objects: [(id: NodeID, object: JSONObject)?], _ opener: NodeOpener, _ parents: [NodeParent: ParentKeys]
     ) -> [Element?] {
         let pieces = (objects.count + piece - 1) / piece

@@ -176,12 +176,8 @@ extension TreeMachine {
         }
         channel.phase = .catchingUp(CatchUp())
         awaitAnswer()
-        for id in try wantedNodes() { ask(id) }
-    }
-
-    private mutating func wantedNodes() throws(TreeError) -> [NodeID] {
         channel.wanted = TreeChannel.wanted(stored: try store.namedValue("wanted"))
-        return channel.wanted.keys.sorted()
+        for id in channel.wanted.keys.sorted() { ask(id) }
     }
 
     // MARK: - Reading all nodes
@@ -236,31 +232,13 @@ extension TreeMachine {
         let isStuck = page.mark != nil && page.mark == scan.mark
         scan.mark = page.mark
         channel.phase = .scanning(scan)
-        let opened = try open(page)
-        for (entry, element) in zip(page.entries, opened) { try listed(entry, element, scan) }
+        for (entry, element) in zip(page.entries, try OpenedPage.of(page, &skeleton)) {
+            try listed(entry, element, scan)
+        }
         if isStuck { return hangUp("the listing of all nodes makes no progress") }
         guard let mark = page.mark else { return try finish(scan) }
         awaitAnswer()
         send(Messages.onChannel(0, Messages.index(mark: mark, limit: SyncLimits.indexPageObjects)))
-    }
-
-    /// What is new on a page; nothing of a page that mostly repeats what this device has.
-    private mutating func open(_ page: IndexPage) throws(TreeError) -> [OpenedPage.Element?] {
-        var (objects, parents) = ([(id: NodeID, object: JSONObject)?](), [NodeParent: ParentKeys]())
-        var ids = Set<NodeID>()
-        for entry in page.entries {
-            // Of a node that is listed twice, the second record is compared with the first.
-            guard let id = NodeID(text: entry.key.text), let object = entry.data?.object,
-                ids.insert(id).inserted, try store.state(of: id) == nil,
-                let parent = object["p"]?.stringValue.flatMap(NodeParent.init(text:))
-            else {
-                objects.append(nil)
-                continue
-            }
-            objects.append((id, object))
-            if parents[parent] == nil { parents[parent] = try skeleton.parentKeys(of: parent) }
-        }
-        return OpenedPage.open(objects, skeleton.keyring.opener, parents)
     }
 
     private mutating func listed(
@@ -268,8 +246,7 @@ extension TreeMachine {
     ) throws(TreeError) {
         guard let id = NodeID(text: entry.key.text), let object = entry.data?.object else { return }
         if let element, channel.wanted[id] == nil {
-            return try skeleton.show(
-                id, element.record, element.text, entry.version, opened: element.node, reports: true)
+            return try skeleton.show(id, element.record, element.text, entry.version, element.node, reports: true)
         }
         let row = try store.row(id)
         if let row, row.version > 0 {

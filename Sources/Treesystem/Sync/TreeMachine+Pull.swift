@@ -92,21 +92,17 @@ extension TreeMachine {
         skeleton.hasWritten = true
         guard channel.wanted.count < TreeChannel.wantedMax else {
             channel.wanted = [:]
-            try storeWanted()
+            try store.setNamedValue("wanted", channel.storedWanted)
             return try scanAgain()
         }
         channel.wanted[id] = max(version, channel.wanted[id] ?? 0)
-        try storeWanted()
+        try store.setNamedValue("wanted", channel.storedWanted)
         ask(id)
     }
 
     mutating func wantNoMore(_ id: NodeID) throws(TreeError) {
         skeleton.hasWritten = true
         channel.wanted[id] = nil
-        try storeWanted()
-    }
-
-    private func storeWanted() throws(TreeError) {
         try store.setNamedValue("wanted", channel.storedWanted)
     }
 }

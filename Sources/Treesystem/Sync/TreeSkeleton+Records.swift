@@ -13,15 +13,13 @@ extension TreeSkeleton {
     ///   - opened: the node, if it was opened before.
     ///   - reports: whether the app is told what changed.
     mutating func show(
-        _ id: NodeID, _ record: NodeRecord, _ text: [UInt8], _ version: Version, opened: OpenedNode? = nil,
+        _ id: NodeID, _ record: NodeRecord, _ text: [UInt8], _ version: Version, _ opened: OpenedNode? = nil,
         reports: Bool = false
     ) throws(TreeError) {
+        let root = id
         var waiting = [(id, record, text, version)]
-        var opened = opened
         while let (id, record, text, version) = waiting.popLast() {
-            let node = opened
-            opened = nil
-            guard try showOne(id, record, text, version, node, reports) else { continue }
+            guard try showOne(id, record, text, version, id == root ? opened : nil, reports) else { continue }
             waiting += try uncovered(below: id, reports)
         }
     }
@@ -207,10 +205,7 @@ extension TreeSkeleton {
     @discardableResult
     func view(_ opened: OpenedNode, in row: inout NodeRow) -> WriteFields {
         let mine = queue.fields(of: row.id)
-        if !mine.contains(.place) { (row.parent, row.name) = (opened.record.parent, opened.name) }
-        if !mine.contains(.content) { (row.content, row.modified) = (opened.contentInfo, opened.metadata.modified) }
-        if !mine.contains(.tags) { row.tags = opened.metadata.appTags }
-        if !mine.contains(.burnTime) { row.burnTime = opened.record.burnTime }
+        row.show(opened, except: mine)
         return mine
     }
 
@@ -237,10 +232,7 @@ extension TreeSkeleton {
         if before.node.parent != node.parent || before.node.name != node.name {
             events.append(.moved(node, from: before.path, to: path))
         }
-        var change = NodeChange()
-        if before.node.content?.id != node.content?.id { change.insert(.data) }
-        if before.node.tags != node.tags { change.insert(.tags) }
-        if before.node.burnTime != node.burnTime { change.insert(.burnTime) }
+        let change = NodeChange(from: before.node, to: node)
         if !change.isEmpty { events.append(.modified(node, change, path)) }
     }
 }
