@@ -69,16 +69,17 @@ struct TreeRecords {
         case .made(_, let results):
             if let first = answers[id] {
                 repeated += 1
-                // One that changed nothing is not in the log, and is decided again after a restart.
-                if !truth.batches.contains(id) { return nil }
+                // Removals that removed nothing are not in the log, and are decided again (0094).
+                if !truth.batches.contains(id), batch.operations.allSatisfy(\.isBranchRemoval) { return nil }
                 return first == body ? nil : "batch \(id) is answered with other bytes when it is sent again"
             }
             answers[id] = body
             made += 1
             guard results.count == batch.operations.count else { return "batch \(id) has \(results.count) results" }
-            if truth.restored.contains(id) { return nil }
+            let raise = truth.raises[id] ?? 0
             for case (.put(let node, _, let record), .version(let version)) in zip(batch.operations, results) {
-                guard let object = history(node, version), var found = try? NodeRecord(object, from: .server) else {
+                guard let object = history(node, version + raise), var found = try? NodeRecord(object, from: .server)
+                else {
                     return "batch \(id) was answered, and \(node).\(version) is not in the log"
                 }
                 found.stamps = RecordStamps()
@@ -87,4 +88,8 @@ struct TreeRecords {
         }
         return nil
     }
+}
+
+extension TreeOperation {
+    fileprivate var isBranchRemoval: Bool { if case .deleteTree = self { true } else { false } }
 }

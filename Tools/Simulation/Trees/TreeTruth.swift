@@ -26,8 +26,8 @@ struct TreeTruth {
     private var open: OpenBatch?
     /// Batches whose rows are in the log.
     private(set) var batches = Set<BatchID>()
-    /// Those from before the last restore: their stored answers name versions that were raised since.
-    private(set) var restored = Set<BatchID>()
+    /// By how much the versions that a stored answer names were raised since, by restores.
+    private(set) var raises = [BatchID: Version]()
 
     /// Whether the log ends within a batch.
     var isHalf: Bool { open != nil }
@@ -35,7 +35,7 @@ struct TreeTruth {
     /// The same tree after a restore, which raises all versions.
     func raised(by versions: Version) -> TreeTruth {
         var raised = self
-        raised.restored = batches
+        for batch in batches { raised.raises[batch, default: 0] += versions }
         raised.nodes = nodes.mapValues { Node(record: $0.record, version: $0.version + versions) }
         return raised
     }
