@@ -38,6 +38,13 @@ package protocol ContentFile: AnyObject {
     ///
     /// - Throws: `diskFull`, `disk`.
     func sync() throws(ContentError)
+    /// The system need not keep a range in memory, if it is on disk: it is not read again soon. A hint.
+    func release(_ range: Range<UInt64>)
+}
+
+extension ContentFile {
+    /// Does nothing.
+    package func release(_ range: Range<UInt64>) {}
 }
 
 /// The file system as the parts of this module see it, passed in so that tests can fail each call.

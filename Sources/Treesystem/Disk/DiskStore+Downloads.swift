@@ -79,7 +79,11 @@ extension DiskStore {
         guard let file = try files.open(path(download.key), writable: true) else { throw .missing }
         let outcome: Result<Void, ContentError> = sealed.withUnsafeBytes { bytes in
             do throws(ContentError) {
-                return .success(try file.write(bytes, at: ChunkSpan.offset(ofPlace: place)))
+                let start = ChunkSpan.offset(ofPlace: place)
+                try file.write(bytes, at: start)
+                // Each write opens the file: the steps are counted from its start.
+                var writes = ReleasedWrites(from: start / ReleasedWrites.stepBytes * ReleasedWrites.stepBytes)
+                return .success(try writes.wrote(to: start + UInt64(bytes.count), of: file))
             } catch { return .failure(error) }
         }
         try outcome.get()

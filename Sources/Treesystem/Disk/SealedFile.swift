@@ -72,12 +72,13 @@ public struct SealedFile: Sendable {
         let draft = target + ".draft"
         let file = try files.create(draft)
         do throws(ContentError) {
-            var offset: UInt64 = 0
+            var (offset, writes) = (UInt64(0), ReleasedWrites())
             let range = map.sizes.range(of: section)
             if !range.isEmpty {
                 try reader.read(range) { bytes throws(ContentError) in
                     try file.write(bytes, at: offset)
                     offset += UInt64(bytes.count)
+                    try writes.wrote(to: offset, of: file)
                 }
             }
             try file.sync()
@@ -113,6 +114,7 @@ public struct SealedFile: Sendable {
         var bytes = [UInt8](repeating: 0, count: range.count)
         let count = try bytes.fill { room throws(ContentError) in try file.read(at: range.lowerBound, into: room) }
         guard count == range.count else { throw .contentDamaged }
+        file.release(range)
         return bytes
     }
 }

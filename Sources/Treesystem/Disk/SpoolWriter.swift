@@ -143,10 +143,11 @@ actor SpoolWriter {
     ) throws(ContentError) -> [[UInt8]?] {
         do {
             var sealer = try ContentSealer(plan.key, length: plan.map.layout.length)
-            var offset: UInt64 = 0
+            var (offset, writes) = (UInt64(0), ReleasedWrites())
             let output = { (bytes: UnsafeRawBufferPointer) throws in
                 try file.write(bytes, at: offset)
                 offset += UInt64(bytes.count)
+                try writes.wrote(to: offset, of: file)
             }
             try plan.header.octets.withUnsafeBytes { try sealer.seal($0, output) }
             var digests = [[UInt8]?]()

@@ -115,6 +115,12 @@ private final class SystemFile: ContentFile {
     }
 
     func sync() throws(ContentError) { guard fsync(file) == 0 else { throw .number(errno) } }
+
+    func release(_ range: Range<UInt64>) {
+        #if !canImport(Darwin)
+            _ = posix_fadvise(file, off_t(range.lowerBound), off_t(range.count), POSIX_FADV_DONTNEED)
+        #endif
+    }
 }
 
 extension timespec {

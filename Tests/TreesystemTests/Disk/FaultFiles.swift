@@ -23,6 +23,9 @@ final class FaultFiles: ContentFiles {
         /// Open files now, and at most.
         var open = 0
         var openMost = 0
+        /// Ranges that the system need not keep in memory, and how often one was named that was not on disk.
+        var released = [Range<UInt64>]()
+        var releasedDirty = 0
         /// Called before a read with the path and the offset.
         var beforeRead: (@Sendable (String, UInt64) -> Void)?
     }
@@ -144,5 +147,13 @@ private final class FaultFile: ContentFile {
         try owner.step()
         try inner.sync()
         owner.set { $0.dirty[path] = nil }
+    }
+
+    func release(_ range: Range<UInt64>) {
+        // Bytes that are not on disk yet must not be released.
+        owner.set { state in
+            if state.dirty[path] == nil { state.released.append(range) } else { state.releasedDirty += 1 }
+        }
+        inner.release(range)
     }
 }

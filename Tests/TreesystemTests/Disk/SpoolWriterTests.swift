@@ -236,6 +236,11 @@ struct SpoolWriterTests {
         files.set { state in
             #expect(state.largest <= ContentLayout.sealedChunkBytes)
             #expect(state.openMost <= 3 && state.open == 0)
+            // Memory of the system: all but the last step is released, in order, once it is on disk.
+            #expect(state.releasedDirty == 0 && state.released.count >= 3)
+            let ends = state.released.map(\.upperBound)
+            #expect(state.released.map(\.lowerBound) == [0] + ends.dropLast())
+            #expect(blob.plan.map.layout.sealedLength - (ends.last ?? 0) < ReleasedWrites.stepBytes)
         }
     }
 }

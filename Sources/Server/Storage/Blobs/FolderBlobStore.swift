@@ -132,12 +132,17 @@ public final class FolderBlobStore: BlobStore {
 private final class FolderPartWriter: BlobPartWriter {
     private let file: OpenFile
     private let path: String
+    private let start: Int64
     private var offset: Int64
     private let mark: String
     private let files: Files
+    /// Bytes of a part that remain in the system's memory: a small blob is often read at once. A large one would
+    /// displace the databases.
+    private static let rememberedMax: Int64 = 1 << 20
 
     init(_ file: OpenFile, _ path: String, at offset: Int64, mark: String, _ files: Files) {
-        (self.file, self.path, self.offset, self.mark, self.files) = (file, path, offset, mark, files)
+        (self.file, self.path, self.mark, self.files) = (file, path, mark, files)
+        (start, self.offset) = (offset, offset)
     }
 
     func write(_ bytes: [UInt8]) throws(StoreError) {
@@ -147,6 +152,10 @@ private final class FolderPartWriter: BlobPartWriter {
 
     func finish() throws(StoreError) {
         try files.sync(path)
+        // A hint: an error changes nothing.
+        if offset - start > Self.rememberedMax {
+            _ = posix_fadvise(file.descriptor, off_t(start), off_t(offset - start), POSIX_FADV_DONTNEED)
+        }
         try files.createPrivate(mark)
         try files.sync(Files.folder(of: mark))
     }
