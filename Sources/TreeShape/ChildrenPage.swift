@@ -13,7 +13,7 @@ public struct ChildrenPage: Sendable, Hashable {
 
     /// Reads the body of an answer.
     ///
-    /// - Throws: `TreeCallFault` for every deviation; the records are read as those of a server.
+    /// - Throws: `TreeCallFault` for every deviation; the records are not read (`ListedNode.record`).
     public init(parsing text: [UInt8]) throws(TreeCallFault) {
         let value = try CallObject.parse(text, bytesMax: Self.bytesMax, maxDepth: Self.depthMax)
         let object = try CallObject(value, ["current", "children"])

@@ -6,22 +6,27 @@ public struct ListedNode: Sendable, Hashable {
     public var id: NodeID
     /// Its version.
     public var version: Version
-    /// Its record with the server's stamps; in a skeleton without content inside it (`RecordData.withheld`).
-    public var record: NodeRecord
+    /// What the server has as its record, with stamps; in a skeleton without content inside it (`RecordData.withheld`).
+    /// It is not checked: a record that is not one concerns its node alone, and not the other nodes of the page.
+    public var object: JSONObject
     /// What is below it; nil when the query did not want it.
     public var stats: ChildStats?
 
     /// A listed node.
     public init(_ id: NodeID, version: Version, _ record: NodeRecord, stats: ChildStats? = nil) {
-        (self.id, self.version, self.record, self.stats) = (id, version, record, stats)
+        (self.id, self.version, self.object, self.stats) = (id, version, record.object, stats)
+    }
+
+    /// The record, read as one of a server.
+    public var record: NodeRecord {
+        get throws(RecordFault) { try NodeRecord(object, from: .server) }
     }
 
     init(_ value: JSONValue) throws(TreeCallFault) {
         let object = try CallObject(value, ["id", "v", "d", "n", "t"])
-        guard case .object(let sent) = try object.value("d"), let record = try? NodeRecord(sent, from: .server) else {
-            throw .badValue("d")
-        }
-        self.init(try object.id("id"), version: try object.number("v", 1...TreeLimits.versionMax), record)
+        guard case .object(let sent) = try object.value("d") else { throw .badValue("d") }
+        (id, version) = (try object.id("id"), try object.number("v", 1...TreeLimits.versionMax))
+        self.object = sent
         guard object.contains("n") else {
             guard !object.contains("t") else { throw .missing("n") }
             return
@@ -33,7 +38,7 @@ public struct ListedNode: Sendable, Hashable {
 
     var json: JSONValue {
         var object: JSONObject = [
-            "id": .string(id.text), "v": .version(version), "d": .object(record.object),
+            "id": .string(id.text), "v": .version(version), "d": .object(self.object),
         ]
         if let stats {
             object["n"] = .count(stats.count)

@@ -234,13 +234,17 @@ public actor DiskStore {
         }
     }
 
-    /// Makes the whole files of a content wait for an upload, as a spooled one does: they are not evicted, and are
-    /// files of the cache again after `uploaded(_:)`. A file that is persistent without an expiry stays as it is.
+    /// Makes the files with all chunks of a content wait for an upload, as a spooled one does: they are not evicted,
+    /// and are files of the cache again after `uploaded(_:)`. A file that is persistent without an expiry stays as it
+    /// is, and so does one with some sections, from which no content can be sent.
     ///
     /// - Throws: `index`, `diskFull`, `disk`.
-    public func keepUntilUploaded(_ id: DataID) throws(ContentError) {
-        try change(id) { entry, _, _, _ in
-            guard entry.state == .whole, !entry.isPersistent || entry.expires != nil else { return }
+    public func keepUntilUploaded(_ id: DataID, of map: SectionMap) throws(ContentError) {
+        let all = ChunkSpan(.all, of: map)
+        try change(id) { entry, key, _, _ in
+            guard entry.state == .whole, ChunkSpan(key.components, of: map).contains(all),
+                !entry.isPersistent || entry.expires != nil
+            else { return }
             (entry.isPersistent, entry.expires, entry.afterUpload) = (true, nil, .migrate)
         }
     }

@@ -4,9 +4,6 @@ internal import Synchronization
 final class ProgressBoard: Sendable {
     private struct State {
         var values = [OperationID: TransferProgress]()
-        var troubles = [OperationID: String]()
-        /// Why the newest batch was not answered.
-        var batchTrouble: String?
         var readers = [OperationID: [AsyncStream<TransferProgress>.Continuation]]()
     }
 
@@ -22,23 +19,6 @@ final class ProgressBoard: Sendable {
         for reader in readers { reader.yield(progress) }
     }
 
-    /// Why the server does not accept an operation for now.
-    func trouble(of operation: PendingOperation) -> String? {
-        state.withLock { state in
-            if case .sending = operation.state { return state.batchTrouble }
-            return state.troubles[operation.id]
-        }
-    }
-
-    func report(_ reply: BatchReply) {
-        let trouble: String? = if case .unknown(let detail, _) = reply { detail } else { nil }
-        state.withLock { $0.batchTrouble = trouble }
-    }
-
-    func report(_ id: OperationID, trouble: ContentError?) {
-        state.withLock { $0.troubles[id] = trouble?.description }
-    }
-
     func add(_ reader: AsyncStream<TransferProgress>.Continuation, of id: OperationID) {
         state.withLock { state in
             if let value = state.values[id] { reader.yield(value) }
@@ -49,7 +29,7 @@ final class ProgressBoard: Sendable {
     /// The operation is over: its streams end.
     func remove(_ id: OperationID) {
         let readers = state.withLock { state in
-            (state.values[id], state.troubles[id]) = (nil, nil)
+            state.values[id] = nil
             return state.readers.removeValue(forKey: id) ?? []
         }
         for reader in readers { reader.finish() }

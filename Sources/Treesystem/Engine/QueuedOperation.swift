@@ -40,7 +40,8 @@ public struct QueuedOperation: Sendable, Hashable, Identifiable {
     public let state: State
     /// The progress of the upload of its content; nil without one.
     public let progress: TransferProgress?
-    /// Why the server does not accept it for now, as a text for people; nil while nothing is known to be wrong.
+    /// Why the server did not accept it at the last attempt, also of an earlier run of the program, as a text for
+    /// people; nil while nothing is known to be wrong.
     public let trouble: String?
     /// Refusals in a row that may be temporary.
     public let attempts: Int
@@ -57,7 +58,7 @@ public struct QueuedOperation: Sendable, Hashable, Identifiable {
 
     init(_ operation: PendingOperation, _ board: ProgressBoard) {
         (id, node, progress) = (operation.id, operation.node, board[operation.id])
-        trouble = board.trouble(of: operation)
+        trouble = operation.trouble
         kind = operation.isDelete ? .delete : operation.isCreation ? .create : .change
         attempts = Int(clamping: operation.attempts)
         writesContent = operation.fields.contains(.content)

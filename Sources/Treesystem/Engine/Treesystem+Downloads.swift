@@ -133,7 +133,12 @@ extension Treesystem {
 
     /// Downloads what is marked, by the policy. The tree calls it whenever it has caught up with the server.
     public func didReconnect() {
-        guard let manager = core?.contents.downloads, let marks = try? currentMarks(), !marks.isEmpty else { return }
+        // The marks that this device cannot read now are drained the next time.
+        let moved = try? act { machine throws(TreeError) in
+            var marks = StoredMarks(store: machine.store)
+            return try marks.moved()
+        }
+        guard let manager = core?.contents.downloads, let marks = moved, !marks.isEmpty else { return }
         let policy = policy
         drain?.cancel()
         drain = Task { [weak self] in
@@ -143,18 +148,16 @@ extension Treesystem {
         }
     }
 
-    /// The marks, moved to the versions that this device has: an older content cannot be downloaded any more.
-    private func currentMarks() throws(TreeError) -> [DownloadMark] {
-        try act { machine throws(TreeError) in try machine.skeleton.currentMarks() }
-    }
-
     private func reference(of wish: DownloadWish) -> BlobReference? {
-        guard let reference = (try? reference(of: wish.node)).flatMap({ $0 }) else {
-            // Nothing is left to download of a node that is gone or whose content is in its record.
-            downloaded(wish)
-            return nil
+        do throws(TreeError) {
+            if let reference = try reference(of: wish.node) { return reference }
+        } catch {
+            // A node that is hidden, or whose record does not open for now, keeps its mark.
+            guard let store = core?.machine.store, case .some(.none) = try? store.row(wish.node) else { return nil }
         }
-        return reference
+        // Nothing is left to download of a node that is gone or whose content is in its record.
+        downloaded(wish)
+        return nil
     }
 
     private func downloaded(_ wish: DownloadWish) {

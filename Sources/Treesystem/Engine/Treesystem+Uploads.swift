@@ -111,7 +111,7 @@ extension Treesystem {
                 let blob = try await contents.uploader.upload(
                     kept.file, state: record.upload, control: control,
                     save: { await tree.save(id, number, $0) }, progress: { progress.report(id, $0) },
-                    trouble: { progress.report(id, trouble: $0) })
+                    trouble: { await tree.report($0, id, number) })
                 await tree.uploaded(id, number, blob)
             } catch { await tree.uploadFailed(id, number, error) }
         }
@@ -125,7 +125,7 @@ extension Treesystem {
     func keepFile(_ id: OperationID) {
         guard let record = record(of: id), let disk = core?.contents.disk else { return }
         spools[id] = record
-        startJob(id) { _, _, _ in await disk.keepForUpload(record.plan.id) }
+        startJob(id) { _, _, _ in await disk.keepForUpload(record.plan) }
     }
 
     /// The sealed file is gone, for example with a folder that was deleted: the app decides.
@@ -146,6 +146,11 @@ extension Treesystem {
         record.upload = state
         spools[id] = record
         feed { machine throws(TreeError) in try machine.store.setSpool(id, record.octets) }
+    }
+
+    private func report(_ trouble: ContentError?, _ id: OperationID, _ number: UInt64) {
+        guard isCurrent(id, number) else { return }
+        feed { machine throws(TreeError) in try machine.report(trouble?.description, of: id) }
     }
 
     private func uploaded(_ id: OperationID, _ number: UInt64, _ blob: BlobID) {
@@ -181,27 +186,22 @@ extension Treesystem {
             promises[id] = nil
             progress.remove(id)
         }
-        guard let record = spools.removeValue(forKey: id), let contents = core?.contents else { return }
+        guard let record = spools[id], let contents = core?.contents else { return }
+        spools[id] = nil
+        // Another operation has the same content: the file is kept until that is over too.
+        if spools.has(record.plan.id) { return }
         let isConfirmed = (try? core?.machine.store.hasContent(record.plan.id)) == true
         Task { await contents.end(record, isConfirmed: isConfirmed) }
     }
 
     // MARK: - At the start
 
-    func readSpools(_ store: TreeStore) throws(TreeError) {
-        for id in core?.machine.queue.ids ?? [] {
-            guard let octets = try store.spool(id), let record = SpoolRecord(octets: octets) else { continue }
-            spools[id] = record
-        }
-    }
-
     /// Compares the files that wait for their upload with the operations: what a crash separated is put right.
     func compareSpools() async {
         guard let disk = core?.contents.disk else { return }
         let waiting = await disk.waitingUploads
-        let named = Set(spools.values.map(\.plan.id))
-        for record in spools.values where record.wasConfirmed { await disk.keepForUpload(record.plan.id) }
-        for id in waiting where !named.contains(id) {
+        for record in spools.records where record.wasConfirmed { await disk.keepForUpload(record.plan) }
+        for id in waiting where !spools.has(id) {
             guard let store = core?.machine.store else { return }
             if (try? store.hasContent(id)) == true {
                 await disk.keepUploaded(id)
@@ -219,9 +219,9 @@ extension DiskStore {
         try? remove(blob.plan.id)
     }
 
-    fileprivate func keepForUpload(_ id: DataID) {
+    fileprivate func keepForUpload(_ plan: ContentSpool) {
         // Without success the file can be evicted, and the next start repeats it.
-        try? keepUntilUploaded(id)
+        try? keepUntilUploaded(plan.id, of: plan.map)
     }
 
     fileprivate func keepUploaded(_ id: DataID) {

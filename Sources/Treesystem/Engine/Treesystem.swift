@@ -39,7 +39,7 @@ public actor Treesystem: SessionPart {
     /// Contents that can be made in this run of the program only.
     var promises = [OperationID: NodeSections]()
     /// The plans of operations whose content is in a spool file.
-    var spools = [OperationID: SpoolRecord]()
+    var spools = SpoolRecords()
     let progress = ProgressBoard()
     var waiters = QueueWaiters()
     /// Numbers jobs and waiting calls.
@@ -87,7 +87,7 @@ public actor Treesystem: SessionPart {
         (self.delegate, self.policy) = (delegate, policy)
         let transport = connection.makeTransport()
         core = Core(machine: machine, transport: transport, contents: contents)
-        try readSpools(store)
+        spools = try SpoolRecords(store, machine.queue.ids)
         loop.drive(
             turn: { [weak self] in self?.assumeIsolated { $0.turn() } },
             sleep: { wake, pause in transport.wait(wake: wake, milliseconds: pause) })
@@ -222,7 +222,6 @@ public actor Treesystem: SessionPart {
     }
 
     private func answered(_ id: BatchID, _ reply: BatchReply) {
-        progress.report(reply)
         feed { machine throws(TreeError) in try machine.batchAnswered(id, reply) }
     }
 

@@ -69,6 +69,8 @@ public struct IntegrityFault: Sendable, Hashable {
         case seal
         /// The name does not give the tag.
         case nameMismatch = "name-mismatch"
+        /// No node of the tree is the parent that the record names, or the node would be below itself.
+        case parentMissing = "parent-missing"
         /// The server shows an older version than this device knows.
         case rollback
     }

@@ -97,6 +97,9 @@ package struct PendingOperation: Sendable, Hashable {
     package var priority: Int64 = 0
     package var content = Content.none
     package var state = State.waiting
+    /// Why the last attempt to send it was not accepted, for people; nil while nothing is known to be wrong. Kept while
+    /// the operation waits or is being sent, so that a later run of the program knows it.
+    package var trouble: String?
     /// Equal refusals in a row.
     package var attempts: Int64 = 0
     /// The server has this version of the node: the operation waits until this device has it too.

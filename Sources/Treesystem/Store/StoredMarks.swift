@@ -40,6 +40,17 @@ struct StoredMarks: DownloadMarkStore {
         }
     }
 
+    /// Moves the marks to the versions that this device has: an older content cannot be downloaded any more.
+    ///
+    /// - Returns: all marks, what was marked last first.
+    mutating func moved() throws(TreeError) -> [DownloadMark] {
+        for mark in try marks() {
+            guard let row = try store.row(mark.node), row.version > mark.version else { continue }
+            try DownloadMarks.mark(mark.node, mark.components, version: row.version, in: &self)
+        }
+        return try DownloadMarks.pending(in: self) { _ throws(TreeError) in true }
+    }
+
     private static func mark(_ row: Statement) -> DownloadMark? {
         guard let node = NodeID(octets: row.bytes(0)) else { return nil }
         return DownloadMark(

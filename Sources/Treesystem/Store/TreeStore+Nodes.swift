@@ -173,6 +173,31 @@ extension TreeStore {
         }
     }
 
+    /// Nodes that wait for their parent, with the records of the server.
+    package func unopened() throws(TreeError) -> [(id: NodeID, record: [UInt8])] {
+        try sql { (database) throws(SQLiteError) in
+            var rows = [(id: NodeID, record: [UInt8])]()
+            try database.statement(
+                "SELECT id, record FROM node WHERE state <> 0 AND state = 1 AND version > 0 ORDER BY id"
+            ).forEach { if let id = NodeID(octets: $0.bytes(0)) { rows.append((id, $0.bytes(1))) } }
+            return rows
+        }
+    }
+
+    /// Nodes that wait for their parent and that operations put below another one.
+    package func strayed() throws(TreeError) -> Set<NodeID> {
+        try sql { (database) throws(SQLiteError) in
+            var ids = Set<NodeID>()
+            try database.statement(
+                """
+                SELECT node.id FROM operation JOIN node ON node.id = operation.node
+                WHERE operation.to_parent IS NOT NULL AND node.state = 1 AND node.version > 0
+                """
+            ).forEach { if let id = NodeID(octets: $0.bytes(0)) { ids.insert(id) } }
+            return ids
+        }
+    }
+
     /// Whether a lazy skeleton has all children of a place.
     package func isListed(_ parent: NodeParent) throws(TreeError) -> Bool {
         try sql { (database) throws(SQLiteError) in
@@ -235,6 +260,21 @@ extension TreeStore {
         try sql { (database) throws(SQLiteError) in
             try database.statement("SELECT record FROM quarantine WHERE id = ?1").bind(1, id.octets)
                 .first { $0.bytes(0) }
+        }
+    }
+
+    /// The quarantined records with a kind of fault, in the order of ids.
+    package func quarantined(
+        _ kind: IntegrityFault.Kind
+    ) throws(TreeError) -> [(id: NodeID, version: Version, record: [UInt8])] {
+        try sql { (database) throws(SQLiteError) in
+            var rows = [(id: NodeID, version: Version, record: [UInt8])]()
+            try database.statement("SELECT id, version, record FROM quarantine WHERE kind = ?1 ORDER BY id")
+                .bind(1, kind.rawValue).forEach { row in
+                    guard let id = NodeID(octets: row.bytes(0)) else { return }
+                    rows.append((id, row.integer(1), row.bytes(2)))
+                }
+            return rows
         }
     }
 

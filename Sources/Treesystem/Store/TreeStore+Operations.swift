@@ -19,7 +19,7 @@ extension TreeStore {
         let depends = operation.dependencies.sorted().flatMap { id in
             withUnsafeBytes(of: id.number.bigEndian) { Array($0) }
         }
-        let (state, reason) = operation.state.stored
+        let (state, reason) = operation.stored
         try sql { (database) throws(SQLiteError) in
             try database.statement(
                 """
@@ -143,17 +143,19 @@ extension TreeStore {
     }
 }
 
-extension PendingOperation.State {
+extension PendingOperation {
     /// The columns `state` and `reason`.
     fileprivate var stored: (Int64, String?) {
-        switch self {
-        case .waiting: (0, nil)
-        case .sending: (1, nil)
+        switch state {
+        case .waiting: (0, trouble)
+        case .sending: (1, trouble)
         case .failed(let reason): (2, reason)
         case .held(let hold): (10 + hold.rawValue, nil)
         }
     }
+}
 
+extension PendingOperation.State {
     fileprivate init(_ number: Int64, _ reason: String?) {
         self =
             switch number {
@@ -181,7 +183,9 @@ extension PendingOperation {
             })
         priority = row.integer(10)
         content = Content(rawValue: row.integer(11)) ?? .none
-        state = State(row.integer(12), row.isNull(13) ? nil : row.text(13))
+        let reason = row.isNull(13) ? nil : row.text(13)
+        state = State(row.integer(12), reason)
+        if state == .waiting || state == .sending { trouble = reason }
         attempts = row.integer(14)
         waitsFor = row.optionalInteger(15)
         isKept = row.integer(16) != 0

@@ -63,8 +63,8 @@ package final class TreeStore {
     ///   would be written all over the file. `parent` is 16 bytes, or the one letter of a trunk; `fold` the folded
     ///   name; `state` a `NodeRow.State`; `version` and `record` what the server has (0 and NULL: nothing); the other
     ///   columns are the node as this device sees it.
-    /// - `operation`: a row for each waiting operation (`PendingOperation`); `held` its content, `spool` the state of
-    ///   its upload.
+    /// - `operation`: a row for each waiting operation (`PendingOperation`); `reason` why it failed, or its `trouble`;
+    ///   `held` its content, `spool` the state of its upload.
     /// - `sent`: the operations of the request that is in flight, as they were sent.
     /// - `kept`: nodes that were removed elsewhere and are created again, with what `KeptNode` keeps of them; empty for
     ///   one whose record did not open.

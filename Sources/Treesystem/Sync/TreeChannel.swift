@@ -65,6 +65,9 @@ package struct TreeChannel: Sendable {
     /// Whether nodes are read, or may be read as soon as the server has reported its bucket.
     var isReading: Bool { phase == .opening || scanID != nil }
 
+    /// Whether everything up to the position is in the store, in a full skeleton.
+    var isWhole: Bool { phase == .live && wanted.isEmpty }
+
     /// `wanted` as it is stored: ids and versions; nil for none.
     var storedWanted: String? {
         let list = wanted.sorted { $0.key < $1.key }.map { "\($0.key.text).\($0.value)" }

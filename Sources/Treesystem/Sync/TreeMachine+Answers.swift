@@ -19,13 +19,21 @@ extension TreeMachine {
             push.backoff.reset()
             try made(inFlight, results)
         case .answer(.refused(let refusal)): try refused(inFlight, refusal)
-        case .unknown(_, let pause):
+        case .unknown(let trouble, let pause):
+            for id in inFlight.operations where queue[id]?.isSending == true { try report(trouble, of: id) }
             push.inFlight?.isSent = false
             push.retryAt = skeleton.time.monotonic + max(pause, push.backoff.next(random.next()))
         case .unauthorized:
             push.inFlight?.isSent = false
             tokenEnded("the token was refused")
         }
+    }
+
+    /// Why the server does not accept an operation for now; nil when it does again.
+    mutating func report(_ trouble: String?, of id: OperationID) throws(TreeError) {
+        guard var operation = queue[id], operation.trouble != trouble else { return }
+        operation.trouble = trouble
+        try skeleton.write(operation)
     }
 
     /// Ends the request in flight.
@@ -78,7 +86,7 @@ extension TreeMachine {
         let sent = try endRequest()
         for id in inFlight.operations {
             guard var operation = queue[id] else { continue }
-            if operation.isSending { operation.state = .waiting }
+            if operation.isSending { (operation.state, operation.trouble) = (.waiting, nil) }
             try skeleton.write(operation)
         }
         guard let index = refusal.operation, inFlight.operations.indices.contains(index) else {
@@ -142,6 +150,7 @@ extension TreeMachine {
     private mutating func tryAgain(_ operation: PendingOperation, _ refusal: BatchRefusal) throws(TreeError) {
         var operation = operation
         operation.attempts += 1
+        operation.trouble = "the server refuses it for now (\(refusal.word))"
         skeleton.queue.pauses[operation.id] =
             skeleton.time.monotonic + PushState.pause(after: operation.attempts, random.next())
         if operation.attempts >= PushState.attemptsMax { return try failForGood(operation, refusal) }
@@ -150,9 +159,14 @@ extension TreeMachine {
 
     private mutating func failForGood(_ operation: PendingOperation, _ refusal: BatchRefusal) throws(TreeError) {
         if try skeleton.isGivenUp(operation) { return }
-        let word = refusal.reason?.rawValue ?? String(refusal.code.rawValue)
+        let word = refusal.word
         try skeleton.fail(operation, TreeError(.refused, "the server refuses the change (\(word))", reason: word))
     }
+}
+
+extension BatchRefusal {
+    /// The server's word, or its number.
+    fileprivate var word: String { reason?.rawValue ?? String(code.rawValue) }
 }
 
 extension TreeStore.Sent {

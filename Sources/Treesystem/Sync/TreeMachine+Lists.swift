@@ -57,7 +57,12 @@ extension TreeMachine {
         if scan?.current == nil { scan?.current = page.current }
         for (list, task) in zip(page.lists, tasks) {
             scan?.read += Int64(list.nodes.count)
-            for node in list.nodes where node.record.parent == list.parent {
+            for node in list.nodes {
+                guard node.isListed(below: list.parent) else {
+                    try skeleton.reportFault(
+                        IntegrityFault(node.id, .form, "the server lists it below another node than its parent"))
+                    continue
+                }
                 try received(node, scan)
                 if let levels = task.levels, levels > 0 { lists.add(.node(node.id), levels: levels - 1) }
             }
@@ -84,38 +89,21 @@ extension TreeMachine {
             if let scan { try store.setScan(scan.id, of: node.id) }
             // The log may have brought a newer record before the page arrived.
             if isSame, row.version >= node.version { return }
-            if !isSame { try skeleton.keepDiffering(row, node.record.object) }
+            if !isSame { try skeleton.keepDiffering(row, node.object) }
         }
-        try received(node.id, node.record.object, version: node.version)
+        try received(node.id, node.object, version: node.version)
     }
 
     private mutating func finishLists(_ scan: TreeChannel.Scan) throws(TreeError) {
-        try removeUnlisted(scan)
+        try UnlistedNodes.remove(scan, &self)
         try endReading(scan)
     }
+}
 
-    /// Nodes that are not in the list of their parent are gone. Nodes whose parent's list is not known cannot be
-    /// judged: without local changes they are forgotten, and come again with that list.
-    private mutating func removeUnlisted(_ scan: TreeChannel.Scan) throws(TreeError) {
-        var (gone, unknown) = ([NodeID: Int](), [NodeID]())
-        for id in try store.unlisted(scan: scan.id) {
-            guard let row = try store.row(id) else { continue }
-            // The list in which the server would have it: a waiting move of this device does not count.
-            let record = row.record.flatMap { try? NodeRecord(parsing: $0, from: .server) }
-            if try isListed(record?.parent ?? row.parent) {
-                for below in try store.branch(of: id) {
-                    gone[below] = try store.ancestors(of: .node(below)).count
-                }
-            } else {
-                let branch = try store.branch(of: id)
-                if !branch.contains(where: { queue.has($0) }) { unknown += branch.reversed() }
-            }
-        }
-        for (id, _) in gone.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
-            // What was listed elsewhere is here below the node by a waiting move only.
-            guard let row = try store.row(id), row.version > 0, row.scan != scan.id else { continue }
-            try scan.isSame ? removed(id, at: row.version) : skeleton.keepUnlisted(row)
-        }
-        for id in unknown { try skeleton.forget(id) }
+extension ListedNode {
+    /// Whether the record belongs to a list. One that names no parent is quarantined there.
+    fileprivate func isListed(below parent: NodeParent) -> Bool {
+        guard let named = object["p"]?.stringValue.flatMap(NodeParent.init(text:)) else { return true }
+        return named == parent
     }
 }

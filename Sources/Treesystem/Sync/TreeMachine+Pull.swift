@@ -17,7 +17,7 @@ extension TreeMachine {
         if row == nil, skeleton.isLazy { return try applyUnknown(change, id) }
         if change.ev <= known { return try addStamps(change, to: row) }
         guard (change.sv ?? 0) == known, let diff = change.diff.flatMap({ try? ObjectDiff($0) }),
-            let object = try? JSONDiff.applyWhole(diff, to: try base(id, row))
+            let base = try base(id, row), let object = try? JSONDiff.applyWhole(diff, to: base)
         else { return try want(id, change.ev) }
         try received(id, object, version: change.ev)
     }
@@ -48,10 +48,13 @@ extension TreeMachine {
         return try isListed(parent)
     }
 
-    /// What a change of the log applies to: the newest record of the server, genuine or not.
-    private func base(_ id: NodeID, _ row: NodeRow?) throws(TreeError) -> JSONObject {
-        let text = try store.quarantined(id) ?? row?.record
-        guard let text, let object = (try? JSONValue(parsing: text))?.objectValue else { return JSONObject() }
+    /// What a change of the log applies to; nil while the newest record is quarantined: what was sent as the record may
+    /// not be what the server has.
+    private func base(_ id: NodeID, _ row: NodeRow?) throws(TreeError) -> JSONObject? {
+        if skeleton.hasQuarantined, try store.quarantined(id) != nil { return nil }
+        guard let text = row?.record, let object = (try? JSONValue(parsing: text))?.objectValue else {
+            return JSONObject()
+        }
         return object
     }
 

@@ -129,7 +129,7 @@ extension TreeMachine {
     package mutating func uploaded(_ id: OperationID, _ state: [UInt8]) throws(TreeError) {
         skeleton.queue.asked.remove(id)
         guard var operation = queue[id], operation.content == .spooled else { return }
-        operation.content = .uploaded
+        (operation.content, operation.trouble) = (.uploaded, nil)
         try store.setSpool(id, state)
         try skeleton.write(operation)
     }

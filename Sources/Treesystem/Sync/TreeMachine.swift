@@ -19,7 +19,9 @@ package struct TreeMachine {
     var skeleton: TreeSkeleton
     package internal(set) var status: SyncStatus
     var link: SyncLink
-    var channel = TreeChannel() { didSet { skeleton.listing = channel.scanID } }
+    var channel = TreeChannel() {
+        didSet { (skeleton.listing, skeleton.hasAllParents) = (channel.scanID, channel.isWhole && !skeleton.isLazy) }
+    }
     var push = PushState()
     /// Lists of children that are read, in a lazy skeleton.
     package internal(set) var lists = ChildListing()
@@ -114,6 +116,7 @@ package struct TreeMachine {
         try skeleton.revealStranded()
         try pump()
         try skeleton.revealStranded()
+        try MissingParents.report(&skeleton)
         pumpLists()
         try callDelegate()
         updateStatus()

@@ -26,15 +26,4 @@ extension TreeSkeleton {
             throw TreeError(.contentDamaged, error.description)
         }
     }
-
-    /// The marks, moved to the versions that this device has: an older content cannot be downloaded any more.
-    mutating func currentMarks() throws(TreeError) -> [DownloadMark] {
-        var stored = StoredMarks(store: store)
-        for mark in try stored.marks() {
-            guard let row = try store.row(mark.node), row.version > mark.version else { continue }
-            hasWritten = true
-            try DownloadMarks.mark(mark.node, mark.components, version: row.version, in: &stored)
-        }
-        return try DownloadMarks.pending(in: stored) { _ throws(TreeError) in true }
-    }
 }

@@ -22,6 +22,12 @@ struct TreeSkeleton {
     var isLazy = false
     /// The number of the listing of all nodes in progress: each row of the server that is written gets it.
     var listing: Int64?
+    /// Whether this device has every node that can be the parent of a record that arrives.
+    var hasAllParents = false
+    /// Whether records may name parents that do not exist: searched at the end of a turn only then.
+    var mayLackParents = true
+    /// Nodes whose record waits for its parent, while a change of this device puts them below another one.
+    var strayed = Set<NodeID>()
     /// Most operations that wait (`OperationQueue.operationsMax`).
     var operationsMax = OperationQueue.operationsMax
     /// Whether nodes may be concealed although no waiting removal conceals them: searched at the end of a turn only
@@ -40,7 +46,8 @@ struct TreeSkeleton {
         // What was asked for is asked for again; a pause goes on.
         fresh.pauses = queue.pauses.filter { fresh[$0.key] != nil }
         queue = fresh
-        (hasQuarantined, mayBeStranded) = (try store.hasQuarantined(), true)
+        (hasQuarantined, mayBeStranded, mayLackParents) = (try store.hasQuarantined(), true, true)
+        strayed = try store.strayed()
         keyring.forgetAll()
     }
 
@@ -53,6 +60,7 @@ struct TreeSkeleton {
     mutating func write(_ row: NodeRow) throws(TreeError) {
         hasWritten = true
         if row.state.isConcealed { mayBeStranded = true }
+        if row.state == .unopened { mayLackParents = true }
         try store.write(row)
     }
 
@@ -73,15 +81,6 @@ struct TreeSkeleton {
     func isListed(_ parent: NodeParent) throws(TreeError) -> Bool {
         if !isLazy { return true }
         return try store.isListed(parent)
-    }
-
-    /// Removes what cannot be compared with the server, without a judgement about it.
-    mutating func forget(_ id: NodeID) throws(TreeError) {
-        guard let row = try store.row(id) else { return }
-        let before = row.state == .open ? try shown(row) : nil
-        mayBeStranded = true
-        try removeRow(id)
-        if let before { events.append(.deleted(before.node, before.path)) }
     }
 
     /// The node with its path, as the app sees it; nil when it is not shown.

@@ -98,7 +98,7 @@ public actor Uploader {
         _ file: SealedFile, state: [UInt8] = [], control: UploadControl = UploadControl(),
         save: @Sendable ([UInt8]) async -> Void = { _ in },
         progress: @Sendable (TransferProgress) -> Void = { _ in },
-        trouble: @Sendable (ContentError?) -> Void = { _ in }
+        trouble: @Sendable (ContentError?) async -> Void = { _ in }
     ) async throws(ContentError) -> BlobID {
         let length = file.map.layout.sealedLength
         var machine = UploadMachine(octets: state, length: length) ?? UploadMachine(length: length)
@@ -125,7 +125,7 @@ public actor Uploader {
                     progress(meter.update(machine.bytes, now: clock.now()))
                     if machine.trouble != reported {
                         reported = machine.trouble
-                        trouble(reported)
+                        await trouble(reported)
                     }
                 } else if control.isPaused {
                     await control.waitUntilResumed()

@@ -299,7 +299,7 @@ struct TreeRESTTests {
         }
         let page = try ask()
         #expect(page.lists.map(\.parent) == query.parents && page.lists.map(\.nodes.count) == [1, 1, 0])
-        #expect(page.lists[1].nodes[0].record.data == record.data?.withoutInline)
+        #expect(try page.lists[1].nodes[0].record.data == record.data?.withoutInline)
         query.isSkeleton = false
         #expect(try ask().lists[1].nodes[0].record.data == record.data)
         #expect(try Self.ask(harness, "POST /1/app/tree/\(Self.owner)/children", body: Array("{}".utf8)).status == 400)

@@ -118,7 +118,7 @@ struct DiskStoreTests {
         // A file with the data only has all chunks of a content without padding beyond the last of them.
         _ = try await store.fill(first, firstBytes, .data)
         #expect(await store.spooled(first.id, key: first.key, map: first.map) != nil)
-        try await store.keepUntilUploaded(first.id)
+        try await store.keepUntilUploaded(first.id, of: first.map)
         #expect(await store.waitingUploads == [first.id])
         _ = try await store.fill(second, secondBytes)
         #expect(try await [store.has(first, .data), store.has(second)] == [true, true])
@@ -131,6 +131,9 @@ struct DiskStoreTests {
         let (third, thirdBytes) = try test.sealed(test.content(data: 200_000, thumbnail: 70_000))
         _ = try await store.fill(third, thirdBytes, .thumbnail)
         #expect(await store.spooled(third.id, key: third.key, map: third.map) == nil)
+        try await store.keepUntilUploaded(third.id, of: third.map)
+        #expect(await store.waitingUploads.isEmpty)
+        #expect(await store.usage.persistent == 0)
     }
 
     @Test("a content that is not wanted after its upload is deleted then, or when it is released")

@@ -171,6 +171,29 @@ struct LostContentTests {
         await session.close()
     }
 
+    @Test("of two waiting changes with one sealed content, the first that ends leaves the file to the other one")
+    func twoHolders() async throws {
+        let session = try await bench.session()
+        let tree = try await session.tree()
+        try await tree.pausePush()
+        let nodes = [
+            try await tree.createNode(at: .home("a"), content: large(1)),
+            try await tree.createNode(at: .home("b"), content: large(2)),
+        ]
+        let operations = try await tree.queue.map(\.id)
+        let sealed = try #require(await tree.share(operations[0], with: operations[1]))
+        try await tree.discard(operations[0])
+        try await tree.wait { tree in try tree.queue.count == 1 }
+        #expect(try await tree.disk.waitingUploads.contains(sealed))
+        #expect(try await tree.data(of: nodes[1].id) == bytes(1))
+        try await tree.resumePush()
+        try await tree.waitUntilSynced(timeout: TreeBench.patience)
+        #expect(try await download([nodes[1].id]) == [bytes(1)])
+        // The last one that ends releases it.
+        while try await tree.disk.waitingUploads.contains(sealed) { await Task.yield() }
+        await session.close()
+    }
+
     // MARK: - Removed by another device
 
     /// `a` was removed elsewhere, while a node waits below it.
@@ -258,6 +281,14 @@ struct LostContentTests {
 private final class SilentApp: TreeDelegate {}
 
 extension Treesystem {
+    /// Another operation gets the sealed content of one.
+    fileprivate func share(_ first: OperationID, with second: OperationID) async throws -> DataID? {
+        guard let record = spools[first] else { return nil }
+        try act { machine throws(TreeError) in try machine.store.setSpool(second, record.octets) }
+        spools[second] = record
+        return record.plan.id
+    }
+
     fileprivate func isUploaded(_ id: OperationID) -> Bool { core?.machine.queue[id]?.content == .uploaded }
 }
 

@@ -162,6 +162,34 @@ struct TreeContentTests {
         await other.close()
     }
 
+    @Test("the mark of a node that is hidden for now stays until its content is here, and that of a removed node goes")
+    func hiddenMark() async throws {
+        let (ann, other) = (try await bench.session(), try await bench.session())
+        let tree = try await ann.tree()
+        let copy = try await other.tree(policy: DownloadPolicy { _ in .all })
+        let made = try await tree.createNode(at: .home("a"), content: NodeSections(data: .bytes(bytes(200_000))))
+        try await tree.waitUntilSynced(timeout: TreeBench.patience)
+        try await copy.wait { tree in try tree.node(made.id) != nil }
+        try await copy.markNodeAsNeedsDownload(made.id)
+        func drain() async throws -> [DownloadMark] {
+            await copy.didReconnect()
+            await copy.drain?.value
+            return try await copy.downloadMarks
+        }
+        try await copy.setState(.unopened, of: made.id)
+        #expect(try await drain().map(\.components) == [.all])
+        #expect(try await copy.downloadManager.figures.completed == 0)
+        try await copy.setState(.open, of: made.id)
+        #expect(try await drain().isEmpty)
+        #expect(try await copy.downloadManager.figures.completed > 0)
+        try await copy.markNodeAsNeedsDownload(made.id)
+        try await tree.delete(made.id)
+        try await copy.wait { tree in try tree.node(made.id) == nil }
+        #expect(try await drain().isEmpty)
+        await ann.close()
+        await other.close()
+    }
+
     @Test("a temporary folder of a tree in memory is removed with its session")
     func temporary() async throws {
         let session = try await bench.session()
@@ -177,4 +205,14 @@ struct TreeContentTests {
 
 extension Treesystem {
     fileprivate var temporaryFolder: String? { core?.contents.temporary?.path }
+}
+
+extension Treesystem {
+    fileprivate func setState(_ state: NodeRow.State, of id: NodeID) throws(TreeError) {
+        try act { machine throws(TreeError) in
+            guard var row = try machine.store.row(id) else { return }
+            row.state = state
+            try machine.store.write(row)
+        }
+    }
 }

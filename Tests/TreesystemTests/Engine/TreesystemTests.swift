@@ -16,6 +16,31 @@ struct TreesystemTests {
     /// Two devices of one account.
     private func devices() async throws -> [ClientSession] { [try await bench.session(), try await bench.session()] }
 
+    @Test("the longest wait of a call counts in milliseconds, and any duration is one")
+    func longestWait() async throws {
+        let session = try await bench.session()
+        let tree = try await session.tree()
+        await tree.goOffline()
+        let start = monotonicMilliseconds()
+        let call = Task { try await tree.waitUntilSynced(timeout: .milliseconds(3_900)) }
+        var deadline: Int64?
+        while deadline == nil {
+            await Task.yield()
+            deadline = await tree.waiters.deadline
+        }
+        #expect(try #require(deadline) >= start + 3_900)
+        call.cancel()
+        await #expect(throws: TreeError.self) { try await call.value }
+        for timeout in [Duration.seconds(-5), .zero] {
+            let error = await #expect(throws: TreeError.self) { try await tree.waitUntilSynced(timeout: timeout) }
+            #expect(error?.code == .deadline)
+        }
+        let endless = Task { try await tree.waitUntilSynced(timeout: .seconds(Int64.max)) }
+        await tree.goOnline()
+        try await endless.value
+        await session.close()
+    }
+
     @Test("a node that one device creates appears on another one with its name and content")
     func oneNode() async throws {
         let sessions = try await devices()

@@ -202,6 +202,7 @@ struct WorldLife {
             let rows = difference.isEmpty ? "" : try device.describe(Set(server.keys))
             #expect(difference.isEmpty, "device \(device.number) \(rows)")
             #expect(try device.store.faults().isEmpty)
+            #expect(!device.events.contains { if case .integrity = $0 { true } else { false } })
             #expect(try device.store.orphans().isEmpty && device.store.stranded().isEmpty)
             #expect(try device.store.unsent().isEmpty)
         }

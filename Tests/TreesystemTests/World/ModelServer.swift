@@ -153,11 +153,13 @@ struct ModelServer: TreeView {
             diff: diff.map { .value(.object($0)) }, sv: source, ev: end, ccids: [])
     }
 
-    /// A server that lies: a record in place of a node's, as its next version. Nothing of it is checked.
+    /// A server that lies: a record in place of a node's, as its next version, or of a new node. Nothing of it is
+    /// checked.
     mutating func forge(_ id: NodeID, _ record: NodeRecord) {
-        guard let old = nodes[id] else { return }
-        let (object, version) = (record.object, old.version + 1)
-        var change = change(id, .modify, Self.wholeMembers(from: old.record.object, to: object), old.version, version)
+        let (object, old) = (record.object, nodes[id])
+        let version = (old?.version ?? 0) + 1
+        let diff = Self.wholeMembers(from: old?.record.object ?? JSONObject(), to: object)
+        var change = change(id, .modify, diff, version - 1, version)
         change.ccids = ["forged-\(log.count)"]
         change.cv = Self.position(log.count + 1)
         nodes[id] = Held(record: record, version: version)

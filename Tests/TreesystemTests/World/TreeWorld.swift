@@ -114,6 +114,8 @@ final class WorldDevice {
     private var pages = [(number: Int64, reply: ChildrenReply)]()
     /// Requests for lists of children that the device has made.
     private(set) var queriesMade = 0
+    /// What lists have for this device in place of the records of nodes.
+    var listedObjects = [NodeID: JSONObject]()
     /// Answers that this device was to receive, those that were harmed included.
     private(set) var answers = 0
     /// What the link does to one answer, by its number.
@@ -315,7 +317,7 @@ final class WorldDevice {
         if !queries.isEmpty, toServer.isEmpty || world.chance(50) {
             let (number, query) = queries.removeFirst()
             let isLost = world.isHostile && world.chance(15)
-            let page = world.server.children(query, pageNodes: world.pageNodes)
+            let page = try harmed(world.server.children(query, pageNodes: world.pageNodes))
             pages.append((number, isLost ? .failed("lost", retryAfter: 0) : .page(page)))
             return true
         }

@@ -96,4 +96,17 @@ extension WorldDevice {
         else { return nil }
         return String(decoding: content.data, as: UTF8.self)
     }
+
+    /// A page with what a hostile server has in place of records.
+    func harmed(_ page: ChildrenPage) throws -> ChildrenPage {
+        if listedObjects.isEmpty { return page }
+        var page = page
+        for list in page.lists.indices {
+            for node in page.lists[list].nodes.indices {
+                guard let object = listedObjects[page.lists[list].nodes[node].id] else { continue }
+                page.lists[list].nodes[node].object = object
+            }
+        }
+        return try ChildrenPage(parsing: page.object.serialized())
+    }
 }
