@@ -134,18 +134,22 @@ struct BlobService {
         metrics.blobBytesReceived.add(bytes.count)
         try receiving.writer?.write(bytes)
         guard isLast else { return nil }
-        transfer.upload = nil
         guard receiving.hash.digest() == receiving.part.sha256 else {
-            if let whole = receiving.whole { giveUp(whole.id) }
+            ended(transfer)
             return refused(BlobAnswer.otherHash, .hash)
         }
+        // After an error the caller ends the transfer, which gives up an upload that the client does not know.
         try receiving.writer?.finish()
         metrics.blobParts.add()
-        guard let whole = receiving.whole else { return .respond(BlobAnswer.part(receiving.part)) }
-        return try finish(whole, proof: Hash.sha256(receiving.part.sha256), now: now)
+        let step =
+            if let whole = receiving.whole {
+                try finish(whole, proof: Hash.sha256(receiving.part.sha256), now: now)
+            } else { Step.respond(BlobAnswer.part(receiving.part)) }
+        transfer.upload = nil
+        return step
     }
 
-    /// The body will not be received to its end.
+    /// The body will not be received to its end, or what it contained was not accepted.
     func ended(_ transfer: BlobTransfer) {
         if let whole = transfer.upload?.whole { giveUp(whole.id) }
         (transfer.upload, transfer.download) = (nil, nil)

@@ -36,6 +36,11 @@ struct DiskIndex: Sendable {
     /// Bytes of a pool.
     func bytes(of pool: DiskPool) -> UInt64 { pools[pool] ?? 0 }
 
+    /// The whole contents that wait for their upload.
+    var waitingUploads: [DataID] {
+        entries.filter { $0.value.afterUpload != .keep && $0.value.state == .whole }.map(\.key.id).sorted()
+    }
+
     /// The next number of use.
     mutating func nextUse() -> Int64 {
         uses += 1

@@ -33,6 +33,8 @@ public actor DiskStore {
     let now: @Sendable () -> Int64
     var index: DiskIndex
     var evicted = 0
+    /// The contents that waited for their upload when the folder was opened: what a crash left, and no later ones.
+    package nonisolated let waitedAtOpening: [DataID]
     private let writer: SpoolWriter
     private var unwrittenUses = Set<DiskKey>()
     private let loop: EngineLoop
@@ -64,6 +66,7 @@ public actor DiskStore {
         (self.folder, self.files, self.now) = (folder, files, now)
         rows = try DiskRows("\(folder)/\(Self.indexName)", key: indexKey, vfs: vfs)
         index = try Self.cleaned(folder, files, rows, limits)
+        waitedAtOpening = index.waitingUploads
         writer = try SpoolWriter(
             folder: folder, files: files, random: random, padding: padding, now: { now() * 1_000_000 })
         do throws(ClientError) { loop = try EngineLoop() } catch { throw .tooManyFiles }
@@ -327,7 +330,5 @@ public actor DiskStore {
     }
 
     /// The contents that wait for their upload, so that a caller finds those that no operation names.
-    public var waitingUploads: [DataID] {
-        index.entries.filter { $0.value.afterUpload != .keep && $0.value.state == .whole }.map(\.key.id).sorted()
-    }
+    public var waitingUploads: [DataID] { index.waitingUploads }
 }

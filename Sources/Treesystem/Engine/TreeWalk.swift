@@ -7,7 +7,7 @@ actor TreeWalk {
     private struct Level {
         let parent: NodeParent
         let path: TreePath
-        var page: [(row: NodeRow, node: Node)]
+        var page: [(row: NodeRow, node: Node?)]
         var next = 0
         var isLast: Bool { page.count < Treesystem.pageRows }
     }
@@ -31,10 +31,12 @@ actor TreeWalk {
                 levels.append(level)
                 continue
             }
-            let node = level.page[level.next].node
-            let path = level.path.appending(node.name)
+            let found = level.page[level.next].node
             level.next += 1
             levels.append(level)
+            // A row that shows no node; nothing is shown below it.
+            guard let node = found else { continue }
+            let path = level.path.appending(node.name)
             levels.append(try await self.level(of: .node(node.id), path))
             return (path, node)
         }

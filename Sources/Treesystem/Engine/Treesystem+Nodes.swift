@@ -97,13 +97,9 @@ extension Treesystem {
         return AsyncThrowingStream { try await walk.next() }
     }
 
-    func page(of parent: NodeParent, after last: NodeRow?) throws(TreeError) -> [(row: NodeRow, node: Node)] {
+    func page(of parent: NodeParent, after last: NodeRow?) throws(TreeError) -> [(row: NodeRow, node: Node?)] {
         try read { machine throws(TreeError) in
-            var page = [(row: NodeRow, node: Node)]()
-            for row in try machine.store.page(of: parent, after: last, limit: Self.pageRows) {
-                if let node = row.node(in: machine) { page.append((row, node)) }
-            }
-            return page
+            try machine.store.page(of: parent, after: last, limit: Self.pageRows).map { ($0, $0.node(in: machine)) }
         }
     }
 

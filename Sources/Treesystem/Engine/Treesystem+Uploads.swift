@@ -199,9 +199,8 @@ extension Treesystem {
     /// Compares the files that wait for their upload with the operations: what a crash separated is put right.
     func compareSpools() async {
         guard let disk = core?.contents.disk else { return }
-        let waiting = await disk.waitingUploads
         for record in spools.records where record.wasConfirmed { await disk.keepForUpload(record.plan) }
-        for id in waiting where !spools.has(id) {
+        for id in disk.waitedAtOpening where !spools.has(id) {
             guard let store = core?.machine.store else { return }
             if (try? store.hasContent(id)) == true {
                 await disk.keepUploaded(id)

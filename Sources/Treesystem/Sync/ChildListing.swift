@@ -10,6 +10,9 @@ package struct ChildListing: Sendable {
         var before: String?
         /// Levels below the parent that are read too; nil: none.
         var levels: Int?
+        fileprivate var cursors = CursorCheck()
+
+        init(parent: NodeParent, levels: Int? = nil) { (self.parent, self.levels) = (parent, levels) }
     }
 
     private var waiting = [Task]()
@@ -84,10 +87,17 @@ package struct ChildListing: Sendable {
     mutating func again(_ tasks: [Task]) { waiting.insert(contentsOf: tasks, at: 0) }
 
     /// Goes on with a list before others begin.
-    mutating func goOn(_ task: Task, before: String) {
+    ///
+    /// - Returns: false if its pages lead in a circle. It begins again then: what it did not show is not absent.
+    mutating func goOn(_ task: Task, before: String) -> Bool {
         var task = task
+        guard !task.cursors.isRepeated(before) else {
+            again([Task(parent: task.parent, levels: task.levels)])
+            return false
+        }
         task.before = before
         waiting.insert(task, at: 0)
+        return true
     }
 
     mutating func complete(_ parent: NodeParent) { parents.remove(parent) }

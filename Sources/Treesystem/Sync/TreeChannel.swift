@@ -26,6 +26,7 @@ package struct TreeChannel: Sendable {
         /// The position before its first page.
         package var current: ChangeVersion?
         package var mark: String?
+        var marks = CursorCheck()
         package var read: Int64 = 0
         package var total: Int64?
         /// The server's tree is the one to which the rows belong: what is not listed was removed.

@@ -229,7 +229,7 @@ extension TreeMachine {
         if scan.current == nil { scan.current = page.current }
         scan.read += Int64(page.entries.count)
         scan.total = page.count ?? scan.total
-        let isStuck = page.mark != nil && page.mark == scan.mark
+        let isStuck = page.mark.map { scan.marks.isRepeated($0) } ?? false
         scan.mark = page.mark
         channel.phase = .scanning(scan)
         for (entry, element) in zip(page.entries, try OpenedPage.of(page, &skeleton)) {

@@ -47,12 +47,11 @@ extension TreeMachine {
     }
 
     private mutating func received(_ page: ChildrenPage, _ tasks: [ChildListing.Task]) throws(TreeError) {
-        lists.backoff.reset()
         guard page.lists.map(\.parent) == tasks.map(\.parent) else {
             lists.again(tasks)
-            lists.retryAt = skeleton.time.monotonic + lists.backoff.next(random.next())
-            return
+            return waitForLists()
         }
+        var isStuck = false
         var scan = listingScan
         if scan?.current == nil { scan?.current = page.current }
         for (list, task) in zip(page.lists, tasks) {
@@ -66,17 +65,22 @@ extension TreeMachine {
                 try received(node, scan)
                 if let levels = task.levels, levels > 0 { lists.add(.node(node.id), levels: levels - 1) }
             }
-            if let next = list.next, next != task.before {
-                lists.goOn(task, before: next)
+            if let next = list.next {
+                if !lists.goOn(task, before: next) { isStuck = true }
             } else {
                 lists.complete(list.parent)
                 skeleton.hasWritten = true
                 try store.setListed(list.parent, true)
             }
         }
+        if isStuck { waitForLists() } else { lists.backoff.reset() }
         guard let scan else { return }
         channel.phase = .listing(scan)
         if lists.isIdle { try finishLists(scan) }
+    }
+
+    private mutating func waitForLists() {
+        lists.retryAt = skeleton.time.monotonic + lists.backoff.next(random.next())
     }
 
     private var listingScan: TreeChannel.Scan? { if case .listing(let scan) = channel.phase { scan } else { nil } }

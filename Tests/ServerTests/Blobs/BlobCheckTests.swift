@@ -160,6 +160,19 @@ struct BlobCheckTests {
         #expect(try StoreRestore.run(from: copy, to: folder.database, settings: .testing).missingBlobs == 1)
     }
 
+    @Test("a backup without its blobs is restored over a folder that has them, and none is called missing")
+    func blobsInPlace() throws {
+        try fill()
+        let other = BlobFolder()
+        let copy: String = other.path + "/copy.db"
+        _ = try StoreBackup.run(from: folder.database, to: copy, settings: .testing)
+        BlobCopies(Files(.testing)).discard(BlobCopies.folder(ofBackup: copy))
+        try #require(!Files.exists(BlobCopies.folder(ofBackup: copy)))
+        unlink(folder.file(of: blobID(3)))
+        #expect(try StoreRestore.run(from: copy, to: folder.database, settings: .testing).missingBlobs == 1)
+        #expect(try folder.check() == ["blob \(blobID(3)): its file is missing"])
+    }
+
     @Test("a restored store that was replaced still has its blobs")
     func back() throws {
         try fill()

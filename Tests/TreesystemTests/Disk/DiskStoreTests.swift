@@ -94,7 +94,7 @@ struct DiskStoreTests {
         #expect(await store?.usage.persistent == blob.plan.map.layout.sealedLength)
         store = nil
         let again = try test.open()
-        #expect(await again.waitingUploads == [blob.plan.id])
+        #expect(await again.waitingUploads == [blob.plan.id] && again.waitedAtOpening == [blob.plan.id])
         let file = try #require(await again.spooled(blob.plan.id, key: blob.plan.key, map: blob.plan.map)).file
         #expect(try file.read(.data) == content.data)
         let (other, bytes) = try test.sealed(test.content(data: 200_000))
@@ -102,7 +102,7 @@ struct DiskStoreTests {
         let reference = try test.reference(blob.plan)
         #expect(try await again.has(reference))
         try await again.uploaded(blob.plan.id)
-        #expect(await again.waitingUploads.isEmpty)
+        #expect(await again.waitingUploads.isEmpty && again.waitedAtOpening == [blob.plan.id])
         let used = await again.usage
         #expect(used.persistent == 0 && used.pools[.data] == blob.plan.map.layout.sealedLength)
         #expect(try await again.has([reference, other]) == [true, false], "the older file of the cache was evicted")

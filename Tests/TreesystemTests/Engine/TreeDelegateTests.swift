@@ -38,7 +38,7 @@ struct TreeDelegateTests {
     @Test("the delegate's values are in the transaction that shows the node, and events follow it")
     func insideAndAfter() async throws {
         let (ann, other) = (try await bench.session(), try await bench.session())
-        let (tree, copy) = (try await ann.tree(), try await other.tree(delegate: App()))
+        let (tree, copy) = (try await ann.tree(delegate: App()), try await other.tree(delegate: App()))
         var events = await copy.events.makeAsyncIterator()
         let made = try await tree.createNode(at: .home("a"), content: .text("x"))
         var found: TreeEvent?
@@ -49,8 +49,10 @@ struct TreeDelegateTests {
         #expect(node.id == made.id && path.description == "home/a")
         #expect(try await copy.value("paths", made.id.text) == Array("home/a".utf8))
         #expect(try await copy.values("paths").map(\.key) == [made.id.text])
-        // Own changes are not discovered.
+        // Own changes are not discovered, also not when the log brings them back.
+        try await tree.waitUntilSynced(timeout: TreeBench.patience)
         #expect(try await tree.values("paths").isEmpty)
+        #expect(try await tree.downloadMarks.isEmpty)
         try await tree.delete(made.id)
         try await copy.wait { tree in try tree.values("paths").isEmpty }
         #expect(try await copy.node(made.id) == nil)

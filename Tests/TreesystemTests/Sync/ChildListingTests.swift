@@ -29,6 +29,39 @@ struct ChildListingTests {
         #expect(second.query.parents == Array(parents[100..<200]))
     }
 
+    @Test("pages that lead in a circle are noticed within three rounds, whatever its length, and others are not")
+    func circles() {
+        for (before, length) in [(0, 1), (0, 2), (1, 2), (3, 5), (40, 100)] {
+            var check = CursorCheck()
+            let wasEarly = (0..<before + length).contains { check.isRepeated("\($0)") }
+            #expect(!wasEarly)
+            let rounds = (0..<3 * (before + length)).contains { check.isRepeated("\(before + $0 % length)") }
+            #expect(rounds, "\(before) \(length)")
+        }
+        var check = CursorCheck()
+        let isRepeated = (0..<10_000).contains { check.isRepeated("\($0)") }
+        #expect(!isRepeated)
+    }
+
+    @Test("a list whose pages lead in a circle begins again, and does not count as read")
+    func circleOfOneList() throws {
+        var lists = ChildListing()
+        lists.add(parents[0], levels: 2)
+        for cursor in ["x", "y"] {
+            let request = try next(&lists, 0)
+            let tasks = lists.finish(request.number)
+            let goesOn = lists.goOn(try #require(tasks)[0], before: cursor)
+            #expect(goesOn)
+        }
+        let request = try next(&lists, 0)
+        let tasks = lists.finish(request.number)
+        let goesOn = lists.goOn(try #require(tasks)[0], before: "x")
+        #expect(!goesOn && lists.contains(parents[0]) && !lists.isIdle)
+        let again = try next(&lists, 0)
+        #expect(again.query.parents == [parents[0]] && again.query.before == nil)
+        #expect(lists.inFlight?.tasks.first?.levels == 2)
+    }
+
     @Test("what the app opens comes first, once, and a further page before other lists")
     func preferred() throws {
         var lists = ChildListing()
@@ -41,7 +74,7 @@ struct ChildListingTests {
         lists.prefer(parents[150])
         let finished = lists.finish(first.number)
         let tasks = try #require(finished)
-        lists.goOn(tasks[0], before: "next")
+        _ = lists.goOn(tasks[0], before: "next")
         let page = try next(&lists, 0)
         #expect(page.query.parents == [parents[150]] && page.query.before == "next")
         var rest = [NodeParent]()

@@ -28,6 +28,20 @@ struct FirstSkeletonTests {
         #expect(try device.store.shownCount() == Self.nodes)
         #expect(statements < Self.nodes * 9)
     }
+
+    @Test("a server whose pages of all nodes lead in a circle is left, and nothing counts as removed")
+    func circle() throws {
+        let listing = try ListedTree(nodes: 300)
+        let device = try SingleDevice()
+        device.receive(listing.pages[0])
+        device.receive(listing.pages[1])
+        let shown = try device.store.shownCount()
+        #expect(shown > 0 && !device.actions.contains(.disconnect))
+        // The mark of the first page again.
+        device.receive(listing.pages[0])
+        #expect(device.actions.contains(.disconnect))
+        #expect(try device.store.shownCount() == shown && device.machine.channel.position == nil)
+    }
 }
 
 /// A tree as a server lists it: containers of 100 nodes each, in the order of random ids.
