@@ -2,6 +2,12 @@ import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
 
+#if canImport(Darwin)
+    import Darwin
+#else
+    import Glibc
+#endif
+
 /// The exit codes of `thicket` beyond those that every program has. Help and documents are generated from this list.
 extension ExitCode {
     /// The object, version, field or profile does not exist.
@@ -42,6 +48,20 @@ struct Failure: Error, Equatable {
     var isOfCopy = false
     /// The user ended the command with Ctrl-C.
     var isInterruption = false
+    /// Standard output cannot be written.
+    private var isOfOutput = false
+
+    /// Whether the failure concerns everything that the command would do next, and not one of several things.
+    var endsCommand: Bool { isInterruption || isOfCopy || isOfOutput }
+
+    /// Standard output was not written; without a text when its reader has closed the pipe, as `head` does: then
+    /// nothing is wrong.
+    static var output: Failure {
+        let error = Terminal.outputError ?? EIO
+        var failure = Failure(error == EPIPE ? "" : "the output could not be written: \(Files.reason(error))")
+        failure.isOfOutput = true
+        return failure
+    }
 
     init(_ text: String, _ code: ExitCode = .failure) {
         self.text = text

@@ -18,7 +18,8 @@ public enum ThicketCommand {
         _ = signal(SIGPIPE, SIG_IGN)
         switch ThicketProgram.program.parse(words) {
         case .print(let text):
-            return Terminal.write(text) ? ExitCode.success.number : ExitCode.failure.number
+            Terminal.write(text)
+            return ended(Terminal.outputError == nil ? nil : .output).number
         case .refuse(let text):
             Terminal.writeError(text)
             return ExitCode.usage.number
@@ -26,15 +27,24 @@ public enum ThicketCommand {
             let call = Call(invocation, environment)
             do throws(Failure) {
                 try await perform(call)
+                // Also a command that does not look at its output ends with this failure.
+                if Terminal.outputError != nil { throw Failure.output }
                 return (call.opened.refusalCode ?? .success).number
             } catch {
                 await call.opened.close()
-                if !error.text.isEmpty { Terminal.writeError("thicket: \(error.text)\n") }
+                let code = ended(error)
                 // A refused edit has a more precise code than "it did not work"; any other code is about the command
                 // itself.
-                return (error.code == .failure ? call.opened.refusalCode ?? .failure : error.code).number
+                return (code == .failure ? call.opened.refusalCode ?? .failure : code).number
             }
         }
+    }
+
+    /// Prints why a command ends, if there is anything to say.
+    private static func ended(_ failure: Failure?) -> ExitCode {
+        guard let failure else { return .success }
+        if !failure.text.isEmpty { Terminal.writeError("thicket: \(failure.text)\n") }
+        return failure.code
     }
 
     private static func perform(_ call: Call) async throws(Failure) {

@@ -1,4 +1,6 @@
+internal import Synchronization
 import ThicketPlatform
+
 #if canImport(Darwin)
     import Darwin
 #else
@@ -11,6 +13,16 @@ public enum Terminal {
     public static let standardOutput: Int32 = 1
     /// Descriptor of standard error.
     public static let standardError: Int32 = 2
+
+    /// The first error of writing to standard output; 0: none.
+    private static let firstOutputError = Atomic<Int32>(0)
+
+    /// The `errno` of the first write to standard output that failed; nil while all of it was written. `EPIPE`: its
+    /// reader has closed the pipe.
+    public static var outputError: Int32? {
+        let error = firstOutputError.load(ordering: .relaxed)
+        return error == 0 ? nil : error
+    }
 
     /// Whether the descriptor is a terminal.
     public static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
@@ -49,6 +61,9 @@ public enum Terminal {
                 var watched = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&watched, 1, -1)
             } else if errno != EINTR {
+                if descriptor == standardOutput {
+                    _ = firstOutputError.compareExchange(expected: 0, desired: errno, ordering: .relaxed)
+                }
                 return false
             }
         }

@@ -62,7 +62,7 @@ enum GetCommand {
         } else {
             text = call.flag("json") ? value.serializedText + "\n" : Pretty.text(value)
         }
-        guard Terminal.write(text) else { throw Failure("the output could not be written", .failure) }
+        Terminal.write(text)
     }
 }
 

@@ -179,7 +179,7 @@ enum NoteAttachments {
                     throw Failure("no file can have the name of \(TreeText.named(found.path))")
                 }
                 do throws(Failure) { try await download.get(file: text, to: "\(target)/\(name.text)") } catch {
-                    guard error.code == .failure, !error.isInterruption else { throw error }
+                    guard error.code == .failure, !error.endsCommand else { throw error }
                     Terminal.writeError("thicket: \(error.text)\n")
                     failure = Failure("")
                 }

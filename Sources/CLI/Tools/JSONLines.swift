@@ -37,8 +37,6 @@ enum JSONLines {
     private static func tooLong(_ bytes: Int) -> Failure { Failure("a line is longer than \(bytes) bytes") }
 
     private static func reply(to line: [UInt8], _ answer: ([UInt8]) -> [UInt8]) throws(Failure) {
-        guard Terminal.write(answer(line) + [0x0A], to: Terminal.standardOutput) else {
-            throw Failure("the output could not be written")
-        }
+        guard Terminal.write(answer(line) + [0x0A], to: Terminal.standardOutput) else { throw .output }
     }
 }

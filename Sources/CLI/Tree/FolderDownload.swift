@@ -155,7 +155,7 @@ final class FolderDownload {
         switch ended.outcome {
         case .done(let outcome): try report(ended.path, ended.target, outcome, isShown: isVerbose)
         case .failed(let error):
-            guard !error.isInterruption, !error.isOfCopy, error.code != .unauthorized else { throw error }
+            guard !error.endsCommand, error.code != .unauthorized else { throw error }
             if error.code == .offline, !download.isOffline { throw error }
             problems.append((TreeText.named(ended.path), error.text))
         }

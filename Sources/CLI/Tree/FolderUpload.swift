@@ -128,7 +128,7 @@ final class FolderUpload {
 
     /// A failure of one file is named at the end; others end the command.
     func record(_ source: String, _ error: Failure) throws(Failure) {
-        guard !error.isInterruption, !error.isOfCopy, error.code != .offline, error.code != .unauthorized else {
+        guard !error.endsCommand, error.code != .offline, error.code != .unauthorized else {
             throw error
         }
         problems.append((source, error.text))
@@ -175,7 +175,20 @@ final class FolderUpload {
                     (try await tree.node(first.node)?.version, try await tree.path(of: first.node))
                 }
                 try reportSent(first, "sent", version: version, path: path)
-            } catch { try record(first.source, error) }
+            } catch {
+                try reportUnsent(first, error)
+                try record(first.source, error)
+            }
+        }
+    }
+
+    /// With `--json`, also what is not confirmed has a line. If the server does not answer, nothing of the rest is.
+    private func reportUnsent(_ first: Waiting, _ error: Failure) throws(Failure) {
+        guard isJSON, !error.endsCommand else { return }
+        let isKept = error.code == .offline || error.code == .unauthorized
+        let outcome = isKept ? "kept" : error.code == .refused ? "refused" : "failed"
+        for file in isKept ? [first] + waiting : [first] where !file.isContainer {
+            try report(file.path, outcome, version: nil, reason: error.text)
         }
     }
 
@@ -187,10 +200,13 @@ final class FolderUpload {
         try report(path ?? file.path, outcome, version: version)
     }
 
-    private func report(_ path: TreePath, _ outcome: String, version: Int64?) throws(Failure) {
+    private func report(
+        _ path: TreePath, _ outcome: String, version: Int64?, reason: String? = nil
+    ) throws(Failure) {
         if isJSON {
             var object: JSONObject = ["path": .string(path.description), "outcome": .string(outcome)]
             if let version { object["version"] = .number(JSONNumber(version)) }
+            if let reason { object["reason"] = .string(reason) }
             return try LineOutput.write(JSONValue.object(object).serializedText + "\n")
         }
         let what =

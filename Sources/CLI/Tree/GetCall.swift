@@ -62,9 +62,7 @@ enum GetCall {
                 let node = try await TreeListing.node(at: argument.path, in: open)
                 let source = try await download.source(of: node, at: argument.path, streams: true)
                 try await source.read { bytes throws(Failure) in
-                    guard Terminal.write(bytes, to: Terminal.standardOutput) else {
-                        throw Failure("the output could not be written")
-                    }
+                    guard Terminal.write(bytes, to: Terminal.standardOutput) else { throw .output }
                 }
                 await download.release(source, of: node)
             }

@@ -79,11 +79,12 @@ struct NodeDownload: Sendable {
     /// verified chunk.
     ///
     /// - Parameters:
+    ///   - components: the sections that must be on this machine afterwards, the data among them.
     ///   - streams: a content that is large and not here is read from the server piece by piece, and not kept.
     ///   - progress: receives the bytes that were transferred.
     /// - Throws: `notFound` for a node without content; `offline` for a content that is not on this machine.
     func source(
-        of node: Node, at path: TreePath, streams: Bool = false,
+        of node: Node, at path: TreePath, components: ContentComponents = .data, streams: Bool = false,
         progress: @escaping @Sendable (UInt64) -> Void = { _ in }
     ) async throws(Failure) -> Source {
         let tree = open.tree
@@ -106,7 +107,7 @@ struct NodeDownload: Sendable {
         }
         let disk = try await growing(what) { () throws(TreeError) in try await tree.disk }
         let found: DiskFinding
-        do throws(ContentError) { found = try await disk.find(reference, .data) } catch {
+        do throws(ContentError) { found = try await disk.find(reference, components) } catch {
             throw Failure(what, tree: TreeError(error))
         }
         switch found {
@@ -116,7 +117,7 @@ struct NodeDownload: Sendable {
         case .none where streams && reference.sealedLength > Self.streamedBytesMin:
             let manager = try await growing(what) { () throws(TreeError) in try await tree.downloadManager }
             return .stream(manager.stream(reference))
-        case .none: return try await download(reference, node, what, progress)
+        case .none: return try await download(reference, components, node, what, progress)
         }
     }
 
@@ -127,14 +128,15 @@ struct NodeDownload: Sendable {
     }
 
     private func download(
-        _ reference: BlobReference, _ node: Node, _ what: String, _ progress: @escaping @Sendable (UInt64) -> Void
+        _ reference: BlobReference, _ components: ContentComponents, _ node: Node, _ what: String,
+        _ progress: @escaping @Sendable (UInt64) -> Void
     ) async throws(Failure) -> Source {
         let tree = open.tree
         // A file of the cache could be evicted before the next run goes on with it.
         let kept = DiskOptions(
             isPersistent: true, expires: SystemClock.unixMilliseconds() + Self.keptMilliseconds)
         let ticket = try await growing(what) { () throws(TreeError) in
-            try await tree.downloadNodeData(node.id, components: .data, options: DownloadOptions(disk: kept))
+            try await tree.downloadNodeData(node.id, components: components, options: DownloadOptions(disk: kept))
         }
         guard let ticket else { throw Failure("\(what): it has no content", .notFound) }
         let follower = Task { for await value in ticket.progress { progress(value.bytes) } }

@@ -64,8 +64,8 @@ struct NodeText: Sendable {
 
 /// Writes lines to standard output until its reader is gone.
 struct LineOutput {
-    /// - Throws: `failure` when the pipe is closed or the disk is full.
+    /// - Throws: `Failure.output` when the pipe is closed or the disk is full.
     static func write(_ text: String) throws(Failure) {
-        guard Terminal.write(text) else { throw Failure("the output could not be written") }
+        guard Terminal.write(text) else { throw .output }
     }
 }

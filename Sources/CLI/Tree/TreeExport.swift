@@ -99,7 +99,7 @@ struct PlainWriter {
             }
             return isFile ? nil : local
         } catch {
-            guard !error.isInterruption, !error.isOfCopy, error.code != .unauthorized,
+            guard !error.endsCommand, error.code != .unauthorized,
                 error.code != .offline || download.isOffline
             else { throw error }
             problems.append((TreeText.named(text.path), error.text))

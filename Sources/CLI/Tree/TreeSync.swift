@@ -65,11 +65,12 @@ enum TreeSync {
         func fetch(_ text: NodeText) async throws(Failure) {
             guard text.node.content?.blob != nil, !text.node.isPending else { return }
             do throws(Failure) {
-                _ = try await download.source(of: text.node, at: text.path)
+                // Also metadata and thumbnail: an export without a server needs them.
+                _ = try await download.source(of: text.node, at: text.path, components: .all)
                 await download.retain(text.node)
                 files += 1
             } catch {
-                guard !error.isInterruption, error.code != .offline else { throw error }
+                guard !error.endsCommand, error.code != .offline else { throw error }
                 problems.append((TreeText.named(text.path), error.text))
             }
         }
@@ -143,7 +144,7 @@ enum TreeSync {
                     try await open.confirm([operation.id], what, earlier: [operation.id])
                     try LineOutput.write("\(place) is confirmed\n")
                 } catch {
-                    guard error.code == .refused || error.code == .failure, !error.isInterruption else { throw error }
+                    guard error.code == .refused || error.code == .failure, !error.endsCommand else { throw error }
                     Terminal.writeError("thicket: \(error.text)\n")
                     failure = Failure("", error.code)
                 }

@@ -123,6 +123,22 @@ struct TreeQueueTests {
         #expect(!homes.bench.exists("copy2"))
     }
 
+    @Test("a pulled content is here with all its sections: it is exported without a server")
+    func pulledSections() throws {
+        let homes = try TreeHomes()
+        // The thumbnail fills more than the first chunk, which each part of a content has.
+        var extras = NodeExtras()
+        extras.thumbnail = [UInt8](repeating: 7, count: 150_000)
+        try homes.shell("mkdir -p plain/home && head -c 300000 /dev/urandom > plain/home/f")
+        try homes.bench.write("plain/thicket-tree.json", #"{"format":1}"#)
+        try homes.bench.write("plain/home/f%meta", String(decoding: extras.json, as: UTF8.self))
+        try homes.tree("import", homes.path("plain"))
+        try homes.tree("pull", "--content", home: "other")
+        try homes.bench.stopServer()
+        try homes.tree("export", "--offline", homes.path("out"), home: "other")
+        try homes.shell("cmp plain/home/f out/home/f && cmp plain/home/f%meta out/home/f%meta")
+    }
+
     @Test("status shows changes of the tree that wait, and logout does not give them up unless it is told to")
     func logout() throws {
         let homes = try TreeHomes()
@@ -165,6 +181,10 @@ struct TreeQueueTests {
         #expect(refused.code == 4 && refused.output.isEmpty && refused.errors.contains("413"), "\(refused)")
         #expect(refused.errors.contains("Nothing was changed."), "\(refused)")
         #expect(try homes.tree("cat", "f") == "before" && homes.tree("queue") == "")
+        let json = try homes.run("put", "--json", homes.path("in/large"), "f")
+        let line = try JSONValue(parsing: Array(json.output.utf8))
+        #expect(json.code == 4 && line["outcome"]?.stringValue == "refused", "\(json)")
+        #expect(line["path"]?.stringValue == "home/f" && line["reason"]?.stringValue?.contains("413") == true)
         let folder = try homes.run("put", "-r", homes.path("in"), "in")
         #expect(folder.code == 4 && folder.output == "1 file: 1 sent, 0 as they were\n", "\(folder)")
         #expect(try homes.tree("find", "--type", "file", home: "other") == "home/f\nhome/in/small\n")

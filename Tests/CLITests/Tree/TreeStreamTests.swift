@@ -91,6 +91,16 @@ struct TreeStreamTests {
         #expect(put.errors.contains("the server's disk is full (507)"), "\(put)")
         #expect(put.errors.contains("the change is kept here"), "\(put)")
         #expect(try homes.tree("ls") == "large\n" && homes.tree("ls", home: "other") == "")
+        // The reason is kept with the change: another command knows it, without asking the server.
+        let queued = try homes.tree("queue")
+        #expect(queued.contains("home/large") && queued.contains("the server's disk is full (507)"), "\(queued)")
+        let row = try JSONValue(parsing: Array(try homes.tree("queue", "--json").utf8))
+        #expect(row["state"]?.stringValue == "waiting" && row["trouble"]?.stringValue?.contains("507") == true)
+        let json = try homes.run("put", "--json", "--timeout", "3s", homes.path("large"), "large")
+        let line = try JSONValue(parsing: Array(json.output.utf8))
+        #expect(json.code == 5 && line["path"]?.stringValue == "home/large", "\(json)")
+        #expect(line["outcome"]?.stringValue == "kept" && line["version"] == nil, "\(json)")
+        #expect(line["reason"]?.stringValue?.contains("the server's disk is full (507)") == true, "\(json)")
         // A command that waits for the server sees it too.
         let waiting = try homes.start("pull", "--timeout", "20s")
         unlink(homes.path("data/other"))
