@@ -91,6 +91,15 @@ struct LazyEditTests {
         #expect(try lazy.store.namedValue("wanted") == nil)
     }
 
+    @Test("a list that the app has asked for is read, although the position is lost meanwhile")
+    func requestedList() throws {
+        let a = try lazy.id("a")
+        try lazy.local(world) { machine throws(TreeError) in try machine.load([.node(a)]) }
+        lazy.receive(Array("0:cv:?".utf8), world)
+        try world.settleDown()
+        #expect(try lazy.machine.isListed(.node(a)) && lazy.paths().contains("home/a/b"))
+    }
+
     @Test("one record of a page that is malformed or does not open is quarantined alone, and the paging goes on")
     func malformedRecord() throws {
         let world = try TreeWorld(seed: 87, devices: 2, pageNodes: 2, lazy: [1])
