@@ -184,17 +184,17 @@ extension TreeStore {
         }
     }
 
-    /// Nodes that wait for their parent and that operations put below another one.
-    package func strayed() throws(TreeError) -> Set<NodeID> {
+    /// Nodes that wait for their parent and that operations put below another one, with the records of the server.
+    package func strayed() throws(TreeError) -> [(id: NodeID, record: [UInt8])] {
         try sql { (database) throws(SQLiteError) in
-            var ids = Set<NodeID>()
+            var rows = [(id: NodeID, record: [UInt8])]()
             try database.statement(
                 """
-                SELECT node.id FROM operation JOIN node ON node.id = operation.node
+                SELECT node.id, node.record FROM operation JOIN node ON node.id = operation.node
                 WHERE operation.to_parent IS NOT NULL AND node.state = 1 AND node.version > 0
                 """
-            ).forEach { if let id = NodeID(octets: $0.bytes(0)) { ids.insert(id) } }
-            return ids
+            ).forEach { if let id = NodeID(octets: $0.bytes(0)) { rows.append((id, $0.bytes(1))) } }
+            return rows
         }
     }
 
@@ -264,16 +264,12 @@ extension TreeStore {
     }
 
     /// The quarantined records with a kind of fault, in the order of ids.
-    package func quarantined(
-        _ kind: IntegrityFault.Kind
-    ) throws(TreeError) -> [(id: NodeID, version: Version, record: [UInt8])] {
+    package func quarantined(_ kind: IntegrityFault.Kind) throws(TreeError) -> [(id: NodeID, record: [UInt8])] {
         try sql { (database) throws(SQLiteError) in
-            var rows = [(id: NodeID, version: Version, record: [UInt8])]()
-            try database.statement("SELECT id, version, record FROM quarantine WHERE kind = ?1 ORDER BY id")
-                .bind(1, kind.rawValue).forEach { row in
-                    guard let id = NodeID(octets: row.bytes(0)) else { return }
-                    rows.append((id, row.integer(1), row.bytes(2)))
-                }
+            var rows = [(id: NodeID, record: [UInt8])]()
+            try database.statement("SELECT id, record FROM quarantine WHERE kind = ?1 ORDER BY id")
+                .bind(1, kind.rawValue)
+                .forEach { if let id = NodeID(octets: $0.bytes(0)) { rows.append((id, $0.bytes(1))) } }
             return rows
         }
     }

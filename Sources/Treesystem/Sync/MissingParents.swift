@@ -6,17 +6,21 @@ import ThicketTreeShape
 /// and while this device catches up, a parent may still arrive; afterwards such a record is quarantined. A lazy
 /// skeleton does not know which nodes exist, and judges nothing.
 enum MissingParents {
-    /// The fault of a record that moves a shown node below one that does not exist: the last good record stays shown.
+    /// Quarantines a record that moves a shown node below one that does not exist: the last good record stays shown.
     ///
-    /// - Returns: nil when the parent exists, or may exist.
-    static func fault(
-        of record: NodeRecord, _ id: NodeID, _ skeleton: TreeSkeleton
-    ) throws(TreeError) -> IntegrityFault? {
+    /// - Returns: false when the parent exists, or may exist.
+    static func quarantine(
+        _ id: NodeID, _ record: NodeRecord, _ text: [UInt8], _ version: Version, _ skeleton: inout TreeSkeleton
+    ) throws(TreeError) -> Bool {
         guard skeleton.hasAllParents, case .node(let parent) = record.parent,
             try skeleton.store.state(of: parent) == nil, try skeleton.store.state(of: id) == .open
-        else { return nil }
-        return IntegrityFault(id, .parentMissing, "no node of the tree is its parent")
+        else { return false }
+        try skeleton.quarantine(IntegrityFault(id, .parentMissing, missing), version, text)
+        add(id, record, &skeleton.strayed)
+        return true
     }
+
+    private static let missing = "no node of the tree is its parent"
 
     /// Reports the nodes that are not shown because their parent does not exist, once each. They are shown when it
     /// arrives, or with another record. Runs at the end of each turn.
@@ -35,7 +39,7 @@ enum MissingParents {
             guard isCircle || !isKnown, try skeleton.store.quarantined(id) != text,
                 let row = try skeleton.store.row(id)
             else { continue }
-            let detail = isCircle ? "the node would be below itself" : "no node of the tree is its parent"
+            let detail = isCircle ? "the node would be below itself" : missing
             let fault = IntegrityFault(id, .parentMissing, detail)
             // The node goes on waiting, so that it is shown when its parent arrives.
             (skeleton.hasWritten, skeleton.hasQuarantined) = (true, true)
@@ -60,25 +64,40 @@ enum MissingParents {
         return circles
     }
 
-    /// Records that name a node as parent, of nodes that are elsewhere on this device: those that a change of this
-    /// device moves, and those that were quarantined because the parent did not exist.
+    // MARK: - Nodes that are elsewhere on this device
+
+    /// The record of a node waits for its parent, and the node is shown or put elsewhere meanwhile.
+    static func add(_ id: NodeID, _ record: NodeRecord, _ strayed: inout [NodeID: Set<NodeID>]) {
+        if case .node(let parent) = record.parent { strayed[parent, default: []].insert(id) }
+    }
+
+    /// Those of a store: nodes that a change of this device moves, and those whose newest record was quarantined because
+    /// its parent did not exist.
+    static func strayed(in store: TreeStore) throws(TreeError) -> [NodeID: Set<NodeID>] {
+        var strayed = [NodeID: Set<NodeID>]()
+        for (id, text) in try store.strayed() + store.quarantined(.parentMissing) {
+            if let record = try? NodeRecord(parsing: text, from: .server) { add(id, record, &strayed) }
+        }
+        return strayed
+    }
+
+    /// A node is known now: the newest records of nodes elsewhere that name it as parent.
     static func records(
-        below id: NodeID, _ skeleton: TreeSkeleton
+        below id: NodeID, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) -> [(NodeID, NodeRecord, [UInt8], Version)] {
         var found = [(NodeID, NodeRecord, [UInt8], Version)]()
-        func add(_ child: NodeID, _ text: [UInt8]?, _ version: Version, _ state: NodeRow.State) throws(TreeError) {
-            guard let text, let record = try? NodeRecord(parsing: text, from: .server), record.parent == .node(id),
-                try skeleton.store.state(of: child) == state
-            else { return }
-            found.append((child, record, text, version))
-        }
-        for child in skeleton.strayed.sorted() {
-            guard let row = try skeleton.store.row(child), row.parent != .node(id) else { continue }
-            try add(child, row.record, row.version, .unopened)
-        }
-        guard skeleton.hasQuarantined else { return found }
-        for (child, version, text) in try skeleton.store.quarantined(.parentMissing) {
-            try add(child, text, version, .open)
+        for child in skeleton.strayed.removeValue(forKey: id)?.sorted() ?? [] {
+            guard let row = try skeleton.store.row(child) else { continue }
+            let text: [UInt8]? =
+                switch row.state {
+                case .open: try skeleton.store.quarantined(child)
+                // Below its parent it is found by that.
+                case .unopened: row.parent == .node(id) ? nil : row.record
+                case .quarantined, .leaving, .covered: nil
+                }
+            guard let text, let record = try? NodeRecord(parsing: text, from: .server), record.parent == .node(id)
+            else { continue }
+            found.append((child, record, text, row.version))
         }
         return found
     }

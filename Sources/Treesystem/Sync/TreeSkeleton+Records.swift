@@ -30,7 +30,7 @@ extension TreeSkeleton {
         below id: NodeID, _ reports: Bool
     ) throws(TreeError) -> [(NodeID, NodeRecord, [UInt8], Version)] {
         let isShown = try store.state(of: id) == .open
-        var (found, places) = (try MissingParents.records(below: id, self), [id])
+        var (found, places) = (try MissingParents.records(below: id, &self), [id])
         while let place = places.popLast() {
             for row in try store.hiddenChildren(of: .node(place)) {
                 guard row.state == .unopened || (isShown && row.state.isConcealed && !isDeleted(row.id)) else {
@@ -64,10 +64,7 @@ extension TreeSkeleton {
             return try store.state(of: id) != .unopened
         }
         guard let parent = try parentKeys(of: record.parent) else {
-            if let fault = try MissingParents.fault(of: record, id, self) {
-                try quarantine(fault, version, text)
-                return true
-            }
+            if try MissingParents.quarantine(id, record, text, version, &self) { return true }
             try keepUnopened(id, record, text, version)
             return false
         }
@@ -105,7 +102,7 @@ extension TreeSkeleton {
         if row.record != text { row.scan = listing ?? row.scan }
         (row.version, row.record, row.changed) = (version, text, record.stamps.changed)
         if queue.fields(of: id).contains(.place) {
-            strayed.insert(id)
+            MissingParents.add(id, record, &strayed)
         } else {
             (row.parent, row.name) = (record.parent, nil)
         }

@@ -26,8 +26,8 @@ struct TreeSkeleton {
     var hasAllParents = false
     /// Whether records may name parents that do not exist: searched at the end of a turn only then.
     var mayLackParents = true
-    /// Nodes whose record waits for its parent, while a change of this device puts them below another one.
-    var strayed = Set<NodeID>()
+    /// Nodes that are elsewhere on this device than their newest records say, by the parents that are waited for.
+    var strayed = [NodeID: Set<NodeID>]()
     /// Most operations that wait (`OperationQueue.operationsMax`).
     var operationsMax = OperationQueue.operationsMax
     /// Whether nodes may be concealed although no waiting removal conceals them: searched at the end of a turn only
@@ -47,7 +47,7 @@ struct TreeSkeleton {
         fresh.pauses = queue.pauses.filter { fresh[$0.key] != nil }
         queue = fresh
         (hasQuarantined, mayBeStranded, mayLackParents) = (try store.hasQuarantined(), true, true)
-        strayed = try store.strayed()
+        strayed = try MissingParents.strayed(in: store)
         keyring.forgetAll()
     }
 

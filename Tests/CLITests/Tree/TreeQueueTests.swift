@@ -215,6 +215,23 @@ struct TreeQueueTests {
         try homes.shell("cmp large copy2")
     }
 
+    @Test("a change whose content is gone from this machine waits with this reason, in later commands too")
+    func goneContent() throws {
+        let homes = try TreeHomes()
+        try homes.shell("head -c 600000 /dev/urandom > large")
+        try homes.tree("put", "--offline", homes.path("large"), "f")
+        try homes.shell("rm \"$(find home -size +500k -type f -path '*.files/*')\"")
+        let pulled = try homes.run("pull")
+        #expect(pulled.code == 4 && pulled.errors.contains("its content is not on this machine any more"), "\(pulled)")
+        #expect(try homes.tree("queue").contains("create home/f: its content is not on this machine any more"))
+        let row = try JSONValue(parsing: Array(try homes.tree("queue", "--json").utf8))
+        #expect(row["state"]?.stringValue == "content-unavailable")
+        try homes.tree("put", homes.path("large"), "f")
+        #expect(try homes.tree("queue") == "")
+        try homes.tree("get", "f", homes.path("copy"), home: "other")
+        try homes.shell("cmp large copy")
+    }
+
     @Test("a server that stops answering ends commands in time with code 5, and a change that was made is kept")
     func silent() throws {
         let homes = try TreeHomes()

@@ -159,6 +159,34 @@ struct HeldOperationTests {
         #expect(try world.ann.machine.syncingNodes().isEmpty)
     }
 
+    @Test("why the last attempt was not accepted is stored with the operation, and goes when the next one is")
+    func trouble() throws {
+        try world.ann.create("new", "x", in: world)
+        func answer(_ reply: BatchReply) throws -> [String?] {
+            let id = try #require(world.ann.machine.push.inFlight?.id)
+            world.ann.loseRequests()
+            try world.ann.local(world) { machine throws(TreeError) in try machine.batchAnswered(id, reply) }
+            return try world.ann.store.operations().map(\.trouble)
+        }
+        #expect(try answer(.unknown("the disk is full (503)", retryAfter: 0)) == ["the disk is full (503)"])
+        // Another run of the program knows it.
+        try world.ann.restart(world)
+        #expect(world.ann.machine.queue.ids.map { world.ann.machine.queue[$0]?.trouble } == ["the disk is full (503)"])
+        try world.ann.tick(world)
+        try world.ann.run(world)
+        #expect(world.ann.machine.queue.isEmpty)
+        try world.ann.create("other", in: world)
+        let refusal = BatchRefusal(.invalidRequest, .nameTaken, operation: 0)
+        #expect(try answer(.answer(.refused(refusal))) == ["the server refuses it for now (name-taken)"])
+        let id = try #require(world.ann.machine.queue.ids.first)
+        for trouble in ["full", nil] {
+            try world.ann.local(world) { machine throws(TreeError) in try machine.report(trouble, of: id) }
+            #expect(try world.ann.store.operations().map(\.trouble) == [trouble])
+        }
+        try world.settleDown()
+        #expect(try world.other.paths() == ["home/a", "home/new", "home/other"])
+    }
+
     @Test("a token that may only read fails operations after one request, and retry sends them with another")
     func readOnly() throws {
         world.server.isReadOnly = true

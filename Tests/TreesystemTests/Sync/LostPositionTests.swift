@@ -105,6 +105,28 @@ struct LostPositionTests {
         }
     }
 
+    @Test("an older copy of the server: a kept node gives the keys of one that waits to be moved out of it")
+    func movedOutOfKept() throws {
+        try world.settleDown()
+        let (copy, content) = (world.server, NodeContent(data: Array("content".utf8)))
+        // In the order of ids, the upper node is kept first.
+        for (number, path) in ["p", "p/c"].enumerated() {
+            try world.ann.local(world) { machine throws(TreeError) in
+                let id = NodeID(UInt128(number + 1))
+                _ = try machine.create(at: WorldDevice.path(path), id: id, content: .held(content))
+            }
+        }
+        try world.settleDown()
+        try world.ann.local(world) { machine throws(TreeError) in machine.pausePush() }
+        try world.ann.move("p/c", to: "c", in: world)
+        try restore(copy)
+        try world.other.discardAll(world)
+        try world.ann.retryAll(world)
+        try world.settleDown()
+        #expect(try world.ann.content("c") == "content" && world.ann.content("p") == "content")
+        #expect(try world.ann.paths() == ["home/c", "home/p"])
+    }
+
     /// The server continues from an earlier state, under another identity.
     private func restore(_ copy: ModelServer) throws {
         world.server = copy
