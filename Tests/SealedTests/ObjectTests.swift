@@ -52,6 +52,20 @@ struct ObjectTests {
         #expect(mine.log.object?.keys == ["b", "a"])
     }
 
+    @Test("a device whose refused operation others have made, too, shows its members in the order of the log")
+    func orderAfterRefusal() throws {
+        var (mine, theirs) = (Self.object(["x": 1, "y": 2]), Self.object(["x": 1, "y": 2], author: 2))
+        // Removed and set again, the member is the last one on this device; as one operation it stays in its place.
+        try mine.edit(Self.diff(#"{"x":{"o":"-"}}"#))
+        try mine.edit(Self.diff(#"{"x":{"o":"+","v":5}}"#))
+        _ = try Self.seal(&mine)
+        try theirs.edit(Self.diff(#"{"x":{"o":"r","v":5}}"#))
+        _ = mine.receive(try Self.seal(&theirs, id: 2).sealed, with: Self.sealer)
+        #expect(mine.object?.keys == ["y", "x"] && !mine.hasEdits)
+        _ = mine.refuse()
+        #expect(mine.object?.keys == ["x", "y"] && mine.log.object?.keys == ["x", "y"])
+    }
+
     @Test("a device that adopts a snapshot shows its members in the order of the other devices")
     func orderBehindSnapshot() throws {
         var (mine, theirs) = (Self.object([:]), Self.object([:], author: 2))

@@ -84,7 +84,10 @@ extension SealedObject {
             pending = nil
             projected = ordered
         } catch { return recover() + gaveWay }
-        return [.rebased(lost.changeID)] + spareLater() + gaveWay
+        let events = [.rebased(lost.changeID)] + spareLater() + gaveWay
+        // Nothing may be left of the operation: others have made the same change.
+        showLogObject()
+        return events
     }
 
     /// Drops the parts of whole later edits that `projected` already contains, and updates what the app sees.
