@@ -106,14 +106,14 @@ func run(_ call: Invocation) async throws -> Int32 {
     case "screen":
         screen.containers = try call.number("containers", else: 200, in: 1...10_000)
         screen.children = try call.number("children", else: 500, in: 1...9_999)
-        return verdict("screen", try await FirstScreen(screen).run())
+        return verdict("screen", try await FirstScreen(screen, report: say).run())
     case "rollback": return try rollback()
     case "device": return try await device(call, seed: seed)
     default:
         var status = try kills(transfer)
         status |= try await storm(.all, minutes: 2, seed: seed)
         status |= try await storm(.names, minutes: 1, seed: seed)
-        status |= verdict("screen", try await FirstScreen(screen).run())
+        status |= verdict("screen", try await FirstScreen(screen, report: say).run())
         return try rollback() | status
     }
 }

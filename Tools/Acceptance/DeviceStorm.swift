@@ -87,7 +87,9 @@ public struct DeviceStorm {
     private mutating func read(_ outcome: ChildProcess.Outcome) throws(ProcessError) {
         guard outcome.code == 0 || outcome.signal == SIGKILL else {
             let end = outcome.code.map { "code \($0)" } ?? "signal \(outcome.signal ?? 0)"
-            throw ProcessError("seed \(settings.seed): a device ended with \(end): \(outcome.errors)\(outcome.output)")
+            throw ProcessError(
+                "seed \(settings.seed): a device ended with \(end): \(Self.lastLines(outcome.errors))\n"
+                    + "it said last: \(Self.lastLines(outcome.output))")
         }
         // The last line of a killed device may be cut.
         let lines = outcome.output.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
@@ -100,6 +102,13 @@ public struct DeviceStorm {
             default: break
             }
         }
+    }
+
+    /// Most lines of a device that ended by itself; a backtrace has some dozens.
+    private static let linesMax = 80
+
+    private static func lastLines(_ text: String) -> String {
+        text.split(separator: "\n").suffix(linesMax).joined(separator: "\n")
     }
 
     private mutating func compare() throws(ProcessError) {

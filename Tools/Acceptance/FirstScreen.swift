@@ -20,11 +20,16 @@ public struct FirstScreen {
     private static let pageNodes = 1_000
     private static let lists = ("thicket_http_requests_total", "rest")
 
+    /// Milliseconds between two lines about the progress.
+    private static let reportEvery: Int64 = 10_000
+
     private let settings: Settings
+    private let report: (String) -> Void
     private let stand: TreeStand
 
-    public init(_ settings: Settings) throws(ProcessError) {
-        self.settings = settings
+    /// - Parameter report: gets a line about the progress every 10 s.
+    public init(_ settings: Settings, report: @escaping (String) -> Void = { _ in }) throws(ProcessError) {
+        (self.settings, self.report) = (settings, report)
         stand = try TreeStand()
     }
 
@@ -80,12 +85,28 @@ public struct FirstScreen {
         let session = try await login.session("writer", store: stand.path("writer.db"))
         let tree = try await session.tree()
         let nodes = settings
+        let start = Steady.milliseconds()
+        var reported = start
         try await make((0..<nodes.containers).map { "conversation \($0)" }, [], tree)
         for container in 0..<nodes.containers {
             try await make((0..<nodes.children).map { "\($0)" }, ["conversation \(container)"], tree)
+            let now = Steady.milliseconds()
+            guard now - reported >= Self.reportEvery || container == nodes.containers - 1 else { continue }
+            reported = now
+            let made = nodes.containers + (container + 1) * nodes.children
+            report(
+                "filled: \(made) of \(nodes.containers * (1 + nodes.children)) nodes, "
+                    + "\(made * 1_000 / max(1, Int(now - start))) a second, this process has \(Self.residentMiB()) MiB")
         }
         try await tree.waitUntilSynced(timeout: .seconds(TreeStand.patience))
         await session.close()
+    }
+
+    /// Memory of this process.
+    private static func residentMiB() -> Int {
+        let text = String(decoding: TreeStand.bytes(of: "/proc/self/statm") ?? [], as: UTF8.self)
+        let fields = text.split(separator: " ")
+        return (fields.dropFirst().first.flatMap { Int($0) } ?? 0) * 4_096 >> 20
     }
 
     private func make(_ names: [String], _ above: [String], _ tree: Treesystem) async throws {

@@ -131,9 +131,12 @@ public final class TreeStand {
         return sum
     }
 
+    /// Longest time of a check in seconds: a million nodes take some minutes.
+    private static let checkSeconds = 3_600
+
     /// What `thicketd check` finds; empty when all is well.
     public func checkFaults() throws(ProcessError) -> [String] {
-        let check = try Daemon.command(data, ["check"])
+        let check = try Daemon.command(data, ["check"], seconds: Self.checkSeconds)
         return check.code == 0 ? [] : ["thicketd check: \(check.output)\(check.errors)"]
     }
 }

@@ -86,12 +86,13 @@ public final class Daemon {
     }
 
     /// Runs an administrator's command on the folder.
+    /// - Parameter seconds: longest time of it.
     @discardableResult
     public static func command(
-        _ folder: String, _ words: [String], input: String = "", succeeding: Bool = false
+        _ folder: String, _ words: [String], input: String = "", succeeding: Bool = false, seconds: Int = 180
     ) throws(ProcessError) -> ChildProcess.Outcome {
         let outcome = try ChildProcess.run(
-            [Programs.thicketd] + words + ["--data", folder], input: input)
+            [Programs.thicketd] + words + ["--data", folder], input: input, seconds: seconds)
         if succeeding, outcome.code != 0 {
             throw ProcessError("thicketd \(words.joined(separator: " ")) failed: \(outcome.errors)\(outcome.output)")
         }
