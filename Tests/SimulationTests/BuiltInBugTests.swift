@@ -26,7 +26,8 @@ struct BuiltInBugTests {
         "the simulation finds a built-in bug of trees within 100 seeds that are right without it", .noncesGiven,
         arguments: [
             (Mutant.batchInParts, 1), (.noCycleCheck, 63), (.noNameCheck, 2), (.unstoredAnswer, 2), (.dividedBatch, 1),
-            (.removesUnknown, 1), (.forgottenOperation, 4), (.earlyPosition, 1),
+            (.removesUnknown, 1), (.forgottenOperation, 4), (.earlyPosition, 1), (.unsyncedBlob, 1),
+            (.uncountedReference, 1),
         ] as [(Mutant, UInt64)])
     func treeMutants(mutant: Mutant, first: UInt64) {
         let found = (first...100).contains { seed in

@@ -52,12 +52,16 @@ public enum Campaign {
                     + "changes; faults: \(tally.faults.text).",
                 "\(sealedRuns) seeds with sealed buckets: \(tally.operations) operations, \(tally.compactions) compactions, \(tally.alarms) alarms after restores and cuts of logs, no other.",
                 "\(treeRuns) seeds with trees: \(tally.treeChanges) changes by users, \(tally.batches) batches made, \(tally.batchesRepeated) of them answered again, \(tally.batchesRefused) refused, \(tally.treePushes) nodes confirmed, \(tally.treeConflicts) conflicts.",
+                "Contents in blobs: \(tally.blobsUploaded) uploads in \(tally.blobParts) parts, \(tally.blobsResumed) resumed, \(tally.blobsDownloaded) downloads, \(tally.blobsCollected) orphans collected.",
                 "\(clientSeconds / 86_400) client-days in \(Int(seconds)) s: \(clientDaysPerMinute) a minute.",
             ]
             return lines.map { SimulationResult.prefix + $0 }.joined(separator: "\n")
         }
     }
 
+    /// How many of 1,000 seeds have trees, unless all must. Drawn here and not by the scenario, so that one seed alone
+    /// plays what it did before trees existed.
+    private static let treesPerMille = 100
     /// After so many failures the campaign ends.
     private static let failuresMax = 10
     /// The nice value of the threads, so that the machine's other work takes precedence.
@@ -68,7 +72,7 @@ public enum Campaign {
     ///   - tasks: seeds played at the same time.
     ///   - kind: what is played; nil: each seed decides.
     ///   - isSealed: all seeds must have sealed buckets; false: each seed decides.
-    ///   - hasTrees: all seeds must have trees; false: each seed decides.
+    ///   - hasTrees: all seeds must have trees; false: a tenth has.
     ///   - runsMax: most seeds to play.
     ///   - mutant: a bug to build in; the first failure then ends the campaign.
     ///   - report: called with each seed's result as it arrives.
@@ -88,7 +92,8 @@ public enum Campaign {
                 OwnThread.yieldToOthers(by: niceness)
                 while ContinuousClock.now < end, let seed = progress.next() {
                     let result = Simulation.run(
-                        seed: seed, kind: kind, isSealed: isSealed, hasTrees: hasTrees, mutant: mutant)
+                        seed: seed, kind: kind, isSealed: isSealed, hasTrees: hasTrees || drawsTrees(seed, mutant),
+                        mutant: mutant)
                     progress.add(result)
                     report(result)
                 }
@@ -104,6 +109,12 @@ public enum Campaign {
         var report = progress.report
         report.seconds = (ContinuousClock.now - start) / .seconds(1)
         return report
+    }
+
+    /// Built-in bugs have their own conditions.
+    private static func drawsTrees(_ seed: UInt64, _ mutant: Mutant?) -> Bool {
+        var dice = SimulationRandom(seed: seed ^ 0x7ee5_ca3a)
+        return mutant == nil && dice.chance(treesPerMille)
     }
 
     /// The state that the threads share.

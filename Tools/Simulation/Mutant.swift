@@ -77,6 +77,10 @@ public enum Mutant: String, CaseIterable, Sendable {
     case forgottenOperation
     /// A device stores the position of changes before it has applied them.
     case earlyPosition
+    /// The bytes of parts and blobs are not synced.
+    case unsyncedBlob
+    /// A record that names a blob is not counted as a reference to it.
+    case uncountedReference
 
     /// The kind of run that can show it.
     public var kind: Kind {
@@ -96,9 +100,10 @@ public enum Mutant: String, CaseIterable, Sendable {
         case .batchInParts, .noCycleCheck, .noNameCheck, .unstoredAnswer, .dividedBatch, .removesUnknown,
             .forgottenOperation, .earlyPosition:
             true
-        default: false
+        default: needsBlobs
         }
     }
+    var needsBlobs: Bool { self == .unsyncedBlob || self == .uncountedReference }
     /// The bucket that is sealed if the seed seals none: objects are removed only in `scratch`.
     var sealing: SealingShare { self == .bareRemoval ? .scratch : .notes }
     var needsAccounts: Bool { self == .mixedFeed || self == .wrongGrant }

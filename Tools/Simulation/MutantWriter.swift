@@ -240,6 +240,18 @@ final class MutantWriter: MutantReader, StoreWriter {
         case .broadcastBeforeCommit:
             if let late = mutation.late { try inner.commit(late) }
             mutation.late = batch
+        case .uncountedReference:
+            var batch = batch
+            batch.nodes = batch.nodes.map { node in
+                WriteBatch.NodeWrite(
+                    bucket: node.bucket, node: node.node,
+                    row: node.row.map { row in
+                        NodeRow(
+                            place: row.place, gid: row.gid, changed: row.changed, burnTime: row.burnTime, blob: nil,
+                            bytes: row.bytes)
+                    })
+            }
+            try inner.commit(batch)
         default: try inner.commit(batch)
         }
     }

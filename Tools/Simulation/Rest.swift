@@ -50,18 +50,20 @@ struct Rest {
         while world.now < end {
             world.play(until: world.now + Self.look)
             guard world.problems.isEmpty else { return false }
+            BlobRest(world).lookForLost()
+            guard world.problems.isEmpty else { return false }
             for client in world.people { client.person.mend() }
             for device in world.trees.devices { device.person.mend() }
             if world.hasAlarms { for client in world.people { client.person.choose() } }
             let isDone =
                 world.server.isQuiet && world.people.allSatisfy(\.isSynced) && world.legacies.allSatisfy(\.isSynced)
-                && world.trees.devices.allSatisfy { $0.isSynced && $0.machine.queue.isEmpty }
+                && world.trees.devices.allSatisfy(\.isAtRest)
             if isDone { return true }
         }
         let late =
             world.people.filter { !$0.isSynced }.map { "client \($0.number) (\($0.machine.status))" }
             + world.legacies.filter { !$0.isSynced }.map { "legacy \($0.number)" }
-            + world.trees.devices.filter { !$0.isSynced || !$0.machine.queue.isEmpty }.map(\.summary)
+            + world.trees.devices.filter { !$0.isAtRest }.map(\.summary)
         world.problem("\(when): not at rest after \(Self.patience / 60_000_000) minutes: \(late)")
         return false
     }
@@ -102,6 +104,7 @@ struct Rest {
         }
         for account in world.names.accounts { compareModel(of: account) }
         TreeRest(world).compare()
+        BlobRest(world).compare()
         world.server.audit()
     }
 

@@ -27,6 +27,7 @@ extension Scenario {
                 set: { $0.sealing = SealingShare(rawValue: min(max(0, $1), 3)) ?? .none }),
             Knob(name: "trees", least: 0, get: { $0.trees }, set: { $0.trees = $0.trees == 0 ? 0 : max(0, $1) }),
             Knob(name: "nodes", least: 4, get: { $0.nodes }, set: { $0.nodes = max(1, $1) }),
+            Knob(name: "blobs", least: 0, get: { $0.blobs }, set: { $0.blobs = max(0, $1) }),
             Knob(name: "deletes", least: 0, get: { $0.deletes ? 1 : 0 }, set: { $0.deletes = $1 > 0 }),
             Knob(
                 name: "retention", least: 0, get: { $0.retention == nil ? 0 : 1 },

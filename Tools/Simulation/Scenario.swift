@@ -31,6 +31,12 @@ struct Scenario: Sendable {
     var trees = 0
     /// Nodes of a tree above which users remove more than they create.
     var nodes = 50
+    /// How many of 1,000 contents of a tree are too large for a record; 0: none.
+    var blobs = 0
+    /// Bytes of a part of an upload.
+    private(set) var blobPartBytes = 8_192
+    /// Seconds for which the server keeps a blob without a reference; for uploads twice as long.
+    private(set) var orphanSeconds: Int64 = 60
     /// Trees were requested, not drawn.
     let hasTreesByWish: Bool
 
@@ -53,8 +59,10 @@ struct Scenario: Sendable {
     private static let (daysPerMille, disksPerMille) = (30, 100)
     /// How many of 1,000 seeds have sealed buckets.
     private static let sealedPerMille = 250
-    /// How many of 1,000 seeds have trees.
-    private static let treesPerMille = 0
+    /// How many of 1,000 seeds with trees have blobs.
+    private static let blobsPerMille = 500
+    /// Fewest bytes of a part that the server accepts here.
+    static let blobPartBytesMin = 4_096
 
     var isDays: Bool { kind == .days }
     /// All participants.
@@ -115,7 +123,9 @@ struct Scenario: Sendable {
         let share = SealingShare(rawValue: 1 + dice2.below(3)) ?? .both
         (isSealedByWish, hasTreesByWish) = (isSealed, hasTrees)
         var dice3 = SimulationRandom(seed: seed ^ 0x7ee5_0000)
-        if dice3.chance(Self.treesPerMille) || hasTrees { plant(2 + dice3.below(3), isRough ? 60 : 0, &dice3) }
+        // Its first number is not used any more; older seeds stay the same.
+        _ = dice3.next()
+        if hasTrees { plant(2 + dice3.below(3), isRough ? 60 : 0, &dice3) }
         guard dice2.chance(Self.sealedPerMille) || isSealed else { return }
         seal(share, isRough ? dice2.below(60) : 0)
     }
@@ -140,6 +150,9 @@ struct Scenario: Sendable {
         (faults[.lostCall], faults[.doubledCall]) = (random.below(rate + 1), random.below(rate + 1))
         // A group of the shard holds whole batches, however large they are.
         shard.documentBytesMax = max(shard.documentBytesMax, TreeLimits.recordBytesMax)
+        if random.chance(Self.blobsPerMille) { blobs = 100 + random.below(400) }
+        blobPartBytes = Self.blobPartBytesMin + random.below(8_000)
+        orphanSeconds = random.between(40, 120)
     }
 
     /// Builds a bug in, and the conditions under which it shows.
@@ -150,6 +163,9 @@ struct Scenario: Sendable {
         if bug?.needsTrees == true, trees == 0 {
             var random = SimulationRandom(seed: seed ^ 0x7ee5_0001)
             plant(2 + random.below(3), 60, &random)
+        }
+        if bug?.needsBlobs == true {
+            (blobs, faults[.serverKill]) = (max(blobs, 400), max(faults[.serverKill], 40))
         }
         // In a small tree devices often move the same nodes.
         if bug == .noCycleCheck { nodes = 5 }

@@ -2,6 +2,7 @@ import ThicketNet
 import ThicketProtocol
 import ThicketScheduling
 import ThicketServer
+import ThicketTreeShape
 
 /// The real hub, shard and readers over a store in memory or on a simulated disk, with delays where threads pass work
 /// to each other, and with a possible end at any moment: what is not in the store is lost then.
@@ -46,8 +47,8 @@ final class SimulatedServer {
     }
 
     unowned let world: World
-    private let storage: any ServerStorage
-    let blobs = MemoryBlobStore()
+    let storage: any ServerStorage
+    let blobs: SimulatedBlobStore
     private(set) var codec: ChangeVersionCodec
     /// The bug that is built in; nil: none.
     let mutation: Mutation?
@@ -68,6 +69,9 @@ final class SimulatedServer {
         self.storage = storage
         mutation = world.scenario.mutant.map { Mutation($0, world.names, world.random.split()) }
         codec = ChangeVersionCodec(storage.identity)
+        blobs = SimulatedBlobStore(
+            SimulationRandom(seed: world.scenario.seed ^ 0xb10b_5eed),
+            syncsNothing: world.scenario.mutant == .unsyncedBlob)
     }
 
     /// The findings of an audit of the store.
@@ -95,11 +99,13 @@ final class SimulatedServer {
         do {
             storage.beginWrite()
             try storage.restart()
+            blobs.restart()
             let process = try makeProcess()
             endWrite()
             self.process = process
             if process.maintenance != nil { scheduleMaintenance(process) }
             scheduleBackup(process)
+            scheduleSweep(process)
         } catch {
             // A crash during the start: the next process starts.
             guard storage.isDown else { return world.problem("the store does not open again: \(error)") }
@@ -139,17 +145,10 @@ final class SimulatedServer {
         world.record("server dies", 0)
         self.process = nil
         storage.crash()
+        blobs.crash()
         // By number: the order of a dictionary is not determined by the seed.
         endConnections(process)
         startLater()
-    }
-
-    private func makeDirect() throws(StoreError) -> DirectBlobs? {
-        guard world.scenario.trees > 0 else { return nil }
-        var random = world.random.split()
-        return DirectBlobs(ledger: try storage.makeBlobLedger(), blobs: blobs, limits: world.scenario.limits) { count in
-            (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) }
-        }
     }
 
     // MARK: - Backup and restore
@@ -160,6 +159,7 @@ final class SimulatedServer {
         let mirrors: [BucketID: Ledger.Mirror]
         /// `StoreIdentity.versionBase` of the copied store.
         let base: Version
+        let blobs: [BlobID: [UInt8]]
     }
 
     private var backups = [Backup]()
@@ -172,7 +172,8 @@ final class SimulatedServer {
             guard self.process === process, !world.isCalm else { return }
             do {
                 guard let copy = try storage.backUp() else { return }
-                backups.append(Backup(copy: copy, mirrors: world.ledger.mirrors, base: storage.identity.versionBase))
+                let base = storage.identity.versionBase
+                backups.append(Backup(copy: copy, mirrors: world.ledger.mirrors, base: base, blobs: blobs.copy()))
                 if backups.count > Self.backupsMax { backups.removeFirst() }
                 world.record("backup", copy.count / 4_096)
             } catch {
@@ -194,6 +195,7 @@ final class SimulatedServer {
         for number in world.treeRecords.indices { world.treeRecords[number].restore() }
         do {
             try storage.restore(backup.copy)
+            blobs.add(backup.blobs)
         } catch {
             return world.problem("the restore fails: \(error)")
         }
@@ -439,7 +441,7 @@ final class SimulatedServer {
         }
     }
 
-    private func endWrite() {
+    func endWrite() {
         storage.endWrite()
         world.record("server writes", 0, shape: storage.takeShape())
     }

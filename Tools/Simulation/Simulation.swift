@@ -15,6 +15,8 @@ public struct SimulationResult: Sendable {
     /// Virtual seconds of all clients together.
     public let clientSeconds: Int64
     let tally: Tally
+    /// Contents of trees that were uploaded as blobs, and those that were downloaded.
+    public var blobTransfers: (uploads: Int, downloads: Int) { (tally.blobsUploaded, tally.blobsDownloaded) }
     /// The bug that was built in.
     let mutant: Mutant?
     /// The run had sealed buckets.

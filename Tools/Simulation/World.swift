@@ -238,6 +238,12 @@ struct Tally: Sendable, Equatable {
     var batches = 0
     var batchesRepeated = 0
     var batchesRefused = 0
+    /// Contents in blobs: uploads, those that went on after an interruption, their parts, downloads, and orphans.
+    var blobsUploaded = 0
+    var blobsResumed = 0
+    var blobParts = 0
+    var blobsDownloaded = 0
+    var blobsCollected = 0
 
     mutating func add(_ other: Tally) {
         edits += other.edits
@@ -257,6 +263,11 @@ struct Tally: Sendable, Equatable {
         batches += other.batches
         batchesRepeated += other.batchesRepeated
         batchesRefused += other.batchesRefused
+        blobsUploaded += other.blobsUploaded
+        blobsResumed += other.blobsResumed
+        blobParts += other.blobParts
+        blobsDownloaded += other.blobsDownloaded
+        blobsCollected += other.blobsCollected
     }
 }
 

@@ -8,6 +8,10 @@ package struct HTTPAnswer: Sendable, Equatable {
     /// The fields of the last answer, where several were received.
     package let fields: HTTPFields
     package let body: [UInt8]
+
+    package init(status: Int, fields: HTTPFields, body: [UInt8]) {
+        (self.status, self.fields, self.body) = (status, fields, body)
+    }
 }
 
 /// HTTP requests over libcurl, one at a time on a dedicated thread, because libcurl blocks.

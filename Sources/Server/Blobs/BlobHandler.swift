@@ -23,6 +23,8 @@ struct BlobHandler: Sendable {
     }
 
     let cors: CORSPolicy
+    /// Fewest bytes that a client may choose for a part.
+    var partBytesMin = BlobCall.partBytesRange.lowerBound
 
     /// Bytes of a JSON body.
     private static let jsonBytesMax = 4_096
@@ -90,7 +92,7 @@ struct BlobHandler: Sendable {
     ) throws(Refusal) -> BlobCall.Action {
         switch resource {
         case .all:
-            guard request.fields[BlobCall.hashField] != nil else { return try Self.begin(request.body) }
+            guard request.fields[BlobCall.hashField] != nil else { return try begin(request.body) }
             return .small(length: try Self.bodyLength(length), sha256: try Self.hash(request.fields))
         case .part(let upload, let text):
             guard let number = Int(text), (1...BlobCall.partsMax).contains(number) else {
@@ -121,11 +123,11 @@ struct BlobHandler: Sendable {
         return .read(id, owner: String(place[..<slash]), node, conditions)
     }
 
-    private static func begin(_ body: [UInt8]) throws(Refusal) -> BlobCall.Action {
-        let object = try object(body)
+    private func begin(_ body: [UInt8]) throws(Refusal) -> BlobCall.Action {
+        let object = try Self.object(body)
         let partBytes = object["part"].map { $0.intValue ?? 0 } ?? Int64(BlobCall.partBytes)
         guard let length = object["length"]?.intValue, length > 0,
-            let part = Int(exactly: partBytes), BlobCall.partBytesRange.contains(part),
+            let part = Int(exactly: partBytes), (partBytesMin...BlobCall.partBytesRange.upperBound).contains(part),
             (length - 1) / partBytes < Int64(BlobCall.partsMax)
         else { throw Refusal(BlobAnswer.badUpload) }
         return .begin(length: length, partBytes: part)

@@ -37,13 +37,17 @@ package struct WholeRequest: Sendable {
 
 extension Hub {
     /// Handles a request of the data API as the loop does.
+    /// - Parameter blobPartBytesMin: fewest bytes of a part of a blob; nil: those of the protocol.
     /// - Returns: the answer, if it depends on neither the user nor the store; nil: a `respond` or `blob` action
     ///   follows.
-    package func begin(_ request: WholeRequest, on id: ConnectionID, now: HubInstant) -> HTTPResponse? {
+    package func begin(
+        _ request: WholeRequest, on id: ConnectionID, now: HubInstant, blobPartBytesMin: Int? = nil
+    ) -> HTTPResponse? {
         let cors = CORSPolicy("none")
         let reading =
             BlobHandler.owns(request.head.path)
-            ? BlobHandler(cors: cors).read(request.head, length: request.content?.count)
+            ? BlobHandler(cors: cors, partBytesMin: blobPartBytesMin ?? BlobCall.partBytesRange.lowerBound)
+                .read(request.head, length: request.content?.count)
             : RESTHandler(cors: cors, documentBytesMax: limits.documentBytesMax, makeChangeID: { "none" })
                 .read(request.head)
         switch reading {

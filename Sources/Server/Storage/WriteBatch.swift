@@ -19,7 +19,7 @@ public struct WriteBatch: Sendable {
     /// Runs of ccids of older changes, archived in the same transaction.
     public private(set) var changeIDRuns: [MaintenanceBatch.ChangeIDRun] = []
     /// The nodes of trees that the batch writes, moves or removes; each node once.
-    public private(set) var nodes: [NodeWrite] = []
+    public package(set) var nodes: [NodeWrite] = []
     /// Answers of batches that are part of this one, to be repeated.
     public private(set) var answers: [BatchAnswer] = []
     private var entityPlaces = [EntityPlace: Int]()

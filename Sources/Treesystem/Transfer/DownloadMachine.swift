@@ -1,17 +1,17 @@
 import ThicketClient
 
 /// Decides the requests of one download. Pure: the caller fetches, verifies and stores chunks, and reports how many.
-struct DownloadMachine: Sendable {
+package struct DownloadMachine: Sendable {
     /// One request: chunks that follow each other in the content.
-    struct Fetch: Sendable, Hashable {
+    package struct Fetch: Sendable, Hashable {
         /// The place of the first chunk in the span.
-        let place: UInt64
-        let chunks: Range<UInt64>
+        package let place: UInt64
+        package let chunks: Range<UInt64>
         /// The bytes of the blob.
-        let bytes: Range<UInt64>
+        package let bytes: Range<UInt64>
     }
 
-    enum Event: Sendable, Hashable {
+    package enum Event: Sendable, Hashable {
         /// Whole chunks that were verified and stored; fewer than asked for when the answer was cut.
         case stored(UInt64)
         /// Chunks before the first that did not open were stored; `fault` says what the bytes are.
@@ -21,23 +21,23 @@ struct DownloadMachine: Sendable {
         case broken(ContentError)
     }
 
-    enum Outcome: Sendable, Hashable {
+    package enum Outcome: Sendable, Hashable {
         case complete
         case failed(ContentError)
     }
 
-    let span: ChunkSpan
+    package let span: ChunkSpan
     /// Chunks that are verified and stored.
-    private(set) var verified: UInt64
+    package private(set) var verified: UInt64
     /// No request is made before.
-    private(set) var notBefore: Int64 = .min
-    private(set) var outcome: Outcome?
+    package private(set) var notBefore: Int64 = .min
+    package private(set) var outcome: Outcome?
     private var inFlight: Fetch?
     private var backoff = Backoff(shortest: TransferLimits.pauseMin, longest: TransferLimits.pauseMax)
     private var wrongs = 0
 
     /// - Parameter verified: chunks that an earlier run stored.
-    init(_ span: ChunkSpan, verified: UInt64) {
+    package init(_ span: ChunkSpan, verified: UInt64) {
         (self.span, self.verified) = (span, verified)
         if verified >= span.count { outcome = .complete }
     }
@@ -46,7 +46,7 @@ struct DownloadMachine: Sendable {
     var bytes: UInt64 { min(span.bytes, ChunkSpan.offset(ofPlace: verified)) }
 
     /// The request to make now; nil while one is in flight, during a pause, and at the end.
-    mutating func next(now: Int64) -> Fetch? {
+    package mutating func next(now: Int64) -> Fetch? {
         guard outcome == nil, inFlight == nil, now >= notBefore,
             let run = span.run(from: verified, atMost: TransferLimits.pieceChunks)
         else { return nil }
@@ -56,7 +56,7 @@ struct DownloadMachine: Sendable {
     }
 
     /// - Parameter random: for the jitter of a pause.
-    mutating func handle(_ event: Event, now: Int64, random: UInt64) {
+    package mutating func handle(_ event: Event, now: Int64, random: UInt64) {
         guard outcome == nil, let fetch = inFlight else { return }
         inFlight = nil
         switch event {

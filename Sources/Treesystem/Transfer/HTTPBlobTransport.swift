@@ -162,7 +162,7 @@ public struct HTTPBlobTransport: BlobTransport {
     }
 
     /// nil for a success.
-    static func failure(_ answer: HTTPAnswer) -> BlobFailure? {
+    package static func failure(_ answer: HTTPAnswer) -> BlobFailure? {
         switch answer.status {
         case 200..<300: return nil
         case 404: return .gone

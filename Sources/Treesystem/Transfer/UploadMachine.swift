@@ -1,17 +1,17 @@
 import ThicketClient
 import ThicketCrypto
 import ThicketPlatform
-import ThicketTreeShape
+package import ThicketTreeShape
 
 /// Decides the requests of one upload. Pure: the caller executes actions and reports events.
 ///
 /// A lost answer makes the machine ask which parts the server has, before it sends any again; so does a restart. A part
 /// that the server has is compared with the file by its hash and is not sent again.
-struct UploadMachine: Sendable {
+package struct UploadMachine: Sendable {
     /// Bytes of a server's id of an upload.
     static let uploadIDBytesMax = 64
 
-    enum Action: Sendable, Hashable {
+    package enum Action: Sendable, Hashable {
         /// Send the whole content in one request.
         case sendWhole
         case begin(partBytes: Int)
@@ -24,7 +24,7 @@ struct UploadMachine: Sendable {
         case abort(upload: String)
     }
 
-    enum Event: Sendable, Hashable {
+    package enum Event: Sendable, Hashable {
         case begun(BlobUpload)
         case status(BlobUploadStatus)
         case hashed(part: Int, sha256: [UInt8])
@@ -43,6 +43,8 @@ struct UploadMachine: Sendable {
     let length: UInt64
     /// Parts that are sent at one time.
     private let inFlightMax: Int
+    /// Bytes of a part, unless the content needs larger ones.
+    private let partBytes: Int
     private var phase = Phase.begin
     private var upload: BlobUpload?
     /// SHA-256 of the file's parts, as far as they were computed.
@@ -58,27 +60,29 @@ struct UploadMachine: Sendable {
     private var backoff = Backoff(shortest: TransferLimits.pauseMin, longest: TransferLimits.pauseMax)
     private var restarts = 0
     /// No request is made before.
-    private(set) var notBefore: Int64 = .min
+    package private(set) var notBefore: Int64 = .min
     /// The end; nil before.
-    private(set) var outcome: Result<BlobID, ContentError>?
+    package private(set) var outcome: Result<BlobID, ContentError>?
     /// Why the server accepts nothing for now; nil while it does, and after failures that say nothing of the server.
     private(set) var trouble: ContentError?
     /// No new request is made.
     var isPaused = false
 
     /// An upload from the start.
-    init(length: UInt64, inFlightMax: Int = TransferLimits.partsInFlightMax) {
-        (self.length, self.inFlightMax) = (length, inFlightMax)
+    package init(
+        length: UInt64, inFlightMax: Int = TransferLimits.partsInFlightMax, partBytes: Int = TransferLimits.partBytes
+    ) {
+        (self.length, self.inFlightMax, self.partBytes) = (length, inFlightMax, partBytes)
     }
 
     /// The plan of parts: 4 MiB, more for a content of more than 10,000 such parts.
     ///
     /// - Returns: nil for a content that is too long for the largest parts.
-    static func partBytes(for length: UInt64) -> Int? {
+    static func partBytes(for length: UInt64, atLeast wanted: Int = TransferLimits.partBytes) -> Int? {
         let step = 1 << 20
         let least = length / UInt64(TransferLimits.partsMax) + 1
         guard least <= UInt64(TransferLimits.partBytesMax) else { return nil }
-        return max(TransferLimits.partBytes, (Int(least) + step - 1) / step * step)
+        return wanted >= Int(least) ? wanted : (Int(least) + step - 1) / step * step
     }
 
     // MARK: - State that survives a restart
@@ -86,10 +90,10 @@ struct UploadMachine: Sendable {
     private static let version: UInt8 = 1
 
     /// The server's id of the upload; nil before it has begun.
-    var uploadID: String? { upload?.id }
+    package var uploadID: String? { upload?.id }
 
     /// version ‖ length (8) ‖ bytes of a part (4) ‖ the upload's id; without an upload only version and length.
-    var octets: [UInt8] {
+    package var octets: [UInt8] {
         var octets = [Self.version] + length.octets
         if let upload { octets += UInt32(upload.partBytes).octets + Array(upload.id.utf8) }
         return octets
@@ -98,8 +102,8 @@ struct UploadMachine: Sendable {
     /// Continues an upload after a restart.
     ///
     /// - Returns: nil for bytes that `octets` does not make, or of another content: the upload begins again.
-    init?(octets: [UInt8], length: UInt64) {
-        self.init(length: length)
+    package init?(octets: [UInt8], length: UInt64, partBytes: Int = TransferLimits.partBytes) {
+        self.init(length: length, partBytes: partBytes)
         guard octets.count >= 9, octets[0] == Self.version, Array(octets[1..<9]) == length.octets else { return nil }
         guard octets.count > 9 else { return }
         guard octets.count > 13, octets.count <= 13 + Self.uploadIDBytesMax else { return nil }
@@ -112,10 +116,10 @@ struct UploadMachine: Sendable {
     // MARK: - Figures
 
     /// Requests and hashes that have not been answered.
-    var inFlightCount: Int { inFlight.count + (isAsking ? 1 : 0) }
+    package var inFlightCount: Int { inFlight.count + (isAsking ? 1 : 0) }
 
     /// Bytes that the server has.
-    var bytes: UInt64 {
+    package var bytes: UInt64 {
         if case .success? = outcome { return length }
         return received.reduce(0) { $0 + UInt64(range(of: $1).count) }
     }
@@ -126,7 +130,7 @@ struct UploadMachine: Sendable {
     }
 
     private func range(of part: Int) -> Range<UInt64> {
-        let size = UInt64(upload?.partBytes ?? TransferLimits.partBytes)
+        let size = UInt64(upload?.partBytes ?? partBytes)
         let start = UInt64(part) * size
         return min(length, start)..<min(length, start + size)
     }
@@ -134,7 +138,7 @@ struct UploadMachine: Sendable {
     // MARK: - Actions
 
     /// The actions to start now. Their buffers are bounded: at most `inFlightMax` parts are in flight.
-    mutating func next(now: Int64) -> [Action] {
+    package mutating func next(now: Int64) -> [Action] {
         guard outcome == nil, !isPaused, now >= notBefore, !isAsking else { return [] }
         switch phase {
         case .begin: return begin()
@@ -155,8 +159,8 @@ struct UploadMachine: Sendable {
             useless = nil
             return [.abort(upload: upload)]
         }
-        if length <= UInt64(TransferLimits.partBytes) { return [.sendWhole] }
-        guard let partBytes = Self.partBytes(for: length) else {
+        if length <= UInt64(partBytes) { return [.sendWhole] }
+        guard let partBytes = Self.partBytes(for: length, atLeast: partBytes) else {
             outcome = .failure(.tooLarge)
             return []
         }
@@ -214,7 +218,7 @@ struct UploadMachine: Sendable {
     // MARK: - Events
 
     /// - Parameter random: for the jitter of a pause.
-    mutating func handle(_ event: Event, now: Int64, random: UInt64) {
+    package mutating func handle(_ event: Event, now: Int64, random: UInt64) {
         switch event {
         case .begun(let begun):
             isAsking = false

@@ -16,7 +16,8 @@ extension SimulatedServer {
         let id = nextConnection(process)
         process.calls[id] = call
         world.record("server < call", call.device.number)
-        if let response = process.hub.begin(request, on: id, now: instant) { respond(id, response, process) }
+        let response = process.hub.begin(request, on: id, now: instant, blobPartBytesMin: Scenario.blobPartBytesMin)
+        if let response { respond(id, response, process) }
         perform(process)
         return true
     }
@@ -43,21 +44,5 @@ extension SimulatedServer {
             return mirror.entities[key]?.history[version]
         }
         if let flaw { world.problem(flaw) }
-    }
-
-    /// A blob worker does the request at one moment, and its answer reaches the loop at another.
-    func perform(_ order: BlobOrder, of id: ConnectionID, _ process: Process) {
-        let body = process.calls[id].flatMap { WholeRequest(parsing: $0.bytes)?.content } ?? []
-        world.after(world.random.delay(50, 20_000)) { [self] in
-            guard self.process === process, let direct = process.direct else { return }
-            let answer = direct.answer(order, body: body, now: instant.unix)
-            var response = answer.response
-            if !answer.content.isEmpty { response.body = answer.content }
-            world.after(world.random.delay(20, 5_000)) { [self] in
-                guard self.process === process else { return }
-                process.hub.respond(id, response)
-                perform(process)
-            }
-        }
     }
 }

@@ -14,6 +14,7 @@ final class TreeDevice: Peer {
     let keys: TreeKeys
     private let source: RandomSource
     private(set) lazy var person = TreePerson(self)
+    private(set) lazy var transfers = TreeTransfers(self)
     private var inbox = [[UInt8]]()
     private var isDraining = false
     private var alarm = 0
@@ -45,7 +46,7 @@ final class TreeDevice: Peer {
     }
 
     /// Bytes from the seed, for several closures.
-    private final class RandomSource: Sendable {
+    final class RandomSource: Sendable {
         private let random: Mutex<SimulationRandom>
         init(_ random: SimulationRandom) { self.random = Mutex(random) }
         func bytes(_ count: Int) -> [UInt8] {
@@ -89,7 +90,7 @@ final class TreeDevice: Peer {
     }
 
     /// What comes from outside.
-    private func feed(_ body: (inout TreeMachine) throws(TreeError) -> Void) {
+    func feed(_ body: (inout TreeMachine) throws(TreeError) -> Void) {
         let dies = plan()
         defer { end() }
         let actions = machine.quietTurn(time, body)
@@ -122,7 +123,12 @@ final class TreeDevice: Peer {
             case .batch(let id, let body): post(id, body)
             case .ask(let id, let node, _): person.asked(id, node)
             case .event(let event): person.follow(event)
-            case .children, .spool, .upload, .keepFile, .forget, .status, .tokenEnded: break
+            // Not within the turn: each may make a turn of its own.
+            case .spool(let id, _): soon { [self] in transfers.spool(id) }
+            case .upload(let id): soon { [self] in transfers.upload(id) }
+            case .forget(let id): transfers.forget(id)
+            // Files that an operation needs are not evicted.
+            case .keepFile, .children, .status, .tokenEnded: break
             }
         }
         arm()
@@ -135,6 +141,12 @@ final class TreeDevice: Peer {
         world.agenda.at(max(deadline * 1_000, world.now + 1_000)) { [self] in
             if self.alarm == alarm { wake() }
         }
+    }
+
+    /// Runs it after the turn, if the program still runs.
+    func soon(_ body: @escaping () -> Void) {
+        let generation = generation
+        world.after(0) { [self] in if self.generation == generation { body() } }
     }
 
     private func wake() { feed { machine throws(TreeError) in machine.tick() } }
@@ -160,6 +172,7 @@ final class TreeDevice: Peer {
                 store: TreeStore(), keys: keys, options: machine.options, random: source.split())
             try storage.restart(&world.random)
             machine = try Self.machine(account, number, storage, keys, source)
+            transfers.die()
         } catch {
             return world.problem("device \(number) does not start again: \(error)")
         }
@@ -275,6 +288,14 @@ final class TreeDevice: Peer {
         case .waiting: return operation.dependencies.contains { waitsForApp($0, followers.union([id])) }
         case .sending: return false
         }
+    }
+
+    /// The blob of a node; nil for a node without one, and for a node that is not shown.
+    func reference(of node: NodeID) -> BlobReference? { try? MachineFiles.reference(of: node, in: &machine) }
+
+    /// What the store has of the sealed content of an operation.
+    func spool(of id: OperationID) -> SpoolRecord? {
+        (try? store.spool(id)).flatMap { $0 }.flatMap(SpoolRecord.init(octets:))
     }
 
     /// Shown nodes with their paths and versions, parents first.

@@ -89,6 +89,7 @@ final class TreePerson {
     private func narrate(_ what: String) { world.record("tree user", number, Array(what.utf8)) }
 
     private func content() -> LocalContent {
+        if device.transfers.isLarge() { return .source(path: "a file") }
         switch world.random.below(3) {
         case 0: return .none
         case 1: return .ask
@@ -132,7 +133,8 @@ final class TreePerson {
 
     private func write(_ node: NodeID) throws(TreeError) {
         let text = text()
-        _ = try device.local { machine throws(TreeError) in try machine.setContent(of: node, .held(text)) }
+        let content = device.transfers.isLarge() ? LocalContent.source(path: "a file") : .held(text)
+        _ = try device.local { machine throws(TreeError) in try machine.setContent(of: node, content) }
         narrate("writes \(node)")
     }
 
@@ -169,6 +171,7 @@ final class TreePerson {
 
     /// At rest: what waits for the user is sent again or given up.
     func mend() {
+        device.transfers.complete(world.blobContents(of: device.account))
         for id in device.machine.queue.ids {
             guard let operation = device.machine.queue[id] else { continue }
             switch operation.state {
@@ -185,8 +188,13 @@ final class TreePerson {
     func asked(_ id: OperationID, _ node: Node) {
         let isMissing = world.befalls(100)
         let content = text()
-        world.after(world.random.delay(1_000, 3_000_000)) { [device] in
-            device.provide(id, isMissing ? .unavailable : .held(content))
+        let question = device.transfers.question(id)
+        let large = device.transfers.isLarge() ? device.transfers.content() : nil
+        world.after(world.random.delay(1_000, 3_000_000)) { [device, world] in
+            // A program that was killed gives no content; without blobs it does, so that older seeds stay the same.
+            guard device.transfers.isCurrent(id, question) || world.scenario.blobs == 0 else { return }
+            guard let large, !isMissing else { return device.provide(id, isMissing ? .unavailable : .held(content)) }
+            device.transfers.provide(id, large)
         }
     }
 
@@ -196,7 +204,8 @@ final class TreePerson {
             world.problem("device \(number): a false alarm: \(fault.node) \(fault.kind): \(fault.detail)")
         case .conflict: world.tally.treeConflicts += 1
         case .pushed: world.tally.treePushes += 1
-        case .operationFailed, .discovered, .modified, .moved, .deleted, .caughtUp, .gap: break
+        case .discovered(let node, _), .modified(let node, _, _): device.transfers.arrived(node.id)
+        case .operationFailed, .moved, .deleted, .caughtUp, .gap: break
         }
     }
 }

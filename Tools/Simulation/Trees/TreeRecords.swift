@@ -20,6 +20,8 @@ struct TreeRecords {
     private(set) var created = [NodeID: Int]()
     /// Nodes that a user removed or gave up on some device, or that the log has removed.
     private(set) var gone = Set<NodeID>()
+    /// Contents that devices have sealed for blobs.
+    private(set) var sealed = [DataID: [UInt8]]()
     private(set) var made = 0
     private(set) var repeated = 0
     private(set) var refused = 0
@@ -27,6 +29,7 @@ struct TreeRecords {
     func batch(_ id: BatchID) -> TreeBatch? { sent[id] }
 
     mutating func create(_ node: NodeID, on device: Int) { created[node] = device }
+    mutating func seal(_ content: DataID, _ bytes: [UInt8]) { sealed[content] = bytes }
     mutating func lose(_ nodes: some Sequence<NodeID>) { gone.formUnion(nodes) }
     mutating func remove(_ removal: Removal) { removals.insert(removal) }
 

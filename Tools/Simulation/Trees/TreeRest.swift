@@ -76,6 +76,11 @@ struct TreeRest {
 }
 
 extension TreeDevice {
+    /// It has everything, and nothing to send.
+    var isAtRest: Bool {
+        isSynced && machine.queue.isEmpty && transfers.isComplete(world.blobContents(of: account))
+    }
+
     /// What keeps it from rest.
     var summary: String {
         let states = machine.queue.ids.compactMap { machine.queue[$0] }.map {

@@ -51,6 +51,9 @@ public struct StoredBlob: Sendable, Hashable {
     public let id: BlobID
     /// Bytes.
     public let length: Int64
+
+    /// A blob.
+    public init(id: BlobID, length: Int64) { (self.id, self.length) = (id, length) }
 }
 
 /// Receives the bytes of one part. Used by one thread at a time.

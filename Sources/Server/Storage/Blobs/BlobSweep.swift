@@ -24,16 +24,27 @@ public struct BlobSweep {
 
     private let ledger: any BlobLedger
     private let store: any BlobStore
+    private let uploadAge: Int64
+    private let orphanAge: Int64
 
-    /// - Parameter ledger: used by the calling thread only.
-    public init(ledger: any BlobLedger, store: any BlobStore) { (self.ledger, self.store) = (ledger, store) }
+    /// - Parameters:
+    ///   - ledger: used by the calling thread only.
+    ///   - uploadAge: milliseconds; shorter in models of a server, whose time is short.
+    ///   - orphanAge: as `uploadAge`.
+    public init(
+        ledger: any BlobLedger, store: any BlobStore, uploadAge: Int64 = Self.uploadAge,
+        orphanAge: Int64 = Self.orphanAge
+    ) {
+        (self.ledger, self.store) = (ledger, store)
+        (self.uploadAge, self.orphanAge) = (uploadAge, orphanAge)
+    }
 
     /// Removes what is due.
     /// - Parameter now: milliseconds since 1970.
     public func run(now: Int64) throws(StoreError) -> Report {
         var report = Report()
         while true {
-            let due = try ledger.uploads(until: now - Self.uploadAge, limit: Self.rowsAtOnce)
+            let due = try ledger.uploads(until: now - uploadAge, limit: Self.rowsAtOnce)
             for upload in due {
                 try ledger.remove(upload: upload)
                 try store.abort(upload)
@@ -42,7 +53,7 @@ public struct BlobSweep {
             if due.count < Self.rowsAtOnce { break }
         }
         while true {
-            let count = try ledger.collect(until: now - Self.orphanAge, limit: Self.rowsAtOnce)
+            let count = try ledger.collect(until: now - orphanAge, limit: Self.rowsAtOnce)
             report.orphans += count
             if count < Self.rowsAtOnce { break }
         }
