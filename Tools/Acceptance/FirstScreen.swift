@@ -106,7 +106,7 @@ public struct FirstScreen {
     private static func residentMiB() -> Int {
         let text = String(decoding: TreeStand.bytes(of: "/proc/self/statm") ?? [], as: UTF8.self)
         let fields = text.split(separator: " ")
-        return (fields.dropFirst().first.flatMap { Int($0) } ?? 0) * 4_096 >> 20
+        return (fields.dropFirst().first.flatMap { Int($0) } ?? 0) * 4_096 / 1_048_576
     }
 
     private func make(_ names: [String], _ above: [String], _ tree: Treesystem) async throws {
