@@ -33,7 +33,8 @@ enum QueueText {
         case .sending: "was sent and is not confirmed"
         case .conflict: "another device changed the content too; 'retry' keeps this one, 'discard' the other one"
         case .removedElsewhere: "another device removed it; 'retry' creates it again, 'discard' lets it go"
-        case .contentUnavailable: "its content is not on this machine any more; 'thicket tree put' provides it again"
+        case .contentUnavailable:
+            "its content is not on this machine any more; 'discard' drops it, so that 'put' can send the file again"
         case .failed(let reason): "the server refused it (\(reason)); 'retry' sends it again, 'discard' drops it"
         }
     }

@@ -71,8 +71,8 @@ enum MissingParents {
         if case .node(let parent) = record.parent { strayed[parent, default: []].insert(id) }
     }
 
-    /// Those of a store: nodes that a change of this device moves, and those whose newest record was quarantined because
-    /// its parent did not exist.
+    /// Those of a store: nodes that a change of this device moves, and those whose newest record was quarantined
+    /// because its parent did not exist.
     static func strayed(in store: TreeStore) throws(TreeError) -> [NodeID: Set<NodeID>] {
         var strayed = [NodeID: Set<NodeID>]()
         for (id, text) in try store.strayed() + store.quarantined(.parentMissing) {

@@ -226,6 +226,7 @@ struct TreeQueueTests {
         #expect(try homes.tree("queue").contains("create home/f: its content is not on this machine any more"))
         let row = try JSONValue(parsing: Array(try homes.tree("queue", "--json").utf8))
         #expect(row["state"]?.stringValue == "content-unavailable")
+        try homes.tree("queue", "discard")
         try homes.tree("put", homes.path("large"), "f")
         #expect(try homes.tree("queue") == "")
         try homes.tree("get", "f", homes.path("copy"), home: "other")

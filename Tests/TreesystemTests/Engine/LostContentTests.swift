@@ -38,7 +38,8 @@ struct LostContentTests {
         #expect(try await tree.disk.usage.persistent == 0)
     }
 
-    /// Returns when a content waits for no upload. A file that a transfer still reads goes at the store's next operation.
+    /// Returns when a content waits for no upload. A file that a transfer still reads goes at the store's next
+    /// operation.
     private func untilRemoved(_ id: DataID, _ tree: Treesystem) async throws {
         while try await tree.disk.waitingUploads.contains(id) {
             try await tree.disk.trim()
