@@ -19,7 +19,7 @@ final class ConflictReports: Sendable {
     func follow(_ events: AsyncStream<TreeEvent>, in tree: Treesystem) -> Task<Void, Never> {
         Task { [weak tree] in
             for await event in events {
-                guard case .conflict(let conflict) = event, let tree, let line = await Self.line(conflict, in: tree)
+                guard case .conflict(let conflict) = event, let line = await Self.line(conflict, in: tree)
                 else { continue }
                 state.withLock { state in
                     if state.lines.count < Self.linesMax { state.lines.append(line) } else { state.more += 1 }
@@ -29,14 +29,14 @@ final class ConflictReports: Sendable {
     }
 
     /// - Returns: nil for what waits for a decision: the queue has it.
-    private static func line(_ conflict: TreeConflict, in tree: Treesystem) async -> String? {
+    private static func line(_ conflict: TreeConflict, in tree: Treesystem?) async -> String? {
         switch conflict {
         case .name(_, let from, let to):
             return
                 "\(TreeText.named(from)): another device has made a node of this name; yours is \(TreeText.named(to))"
         case .location(let node):
             // Without a path the conflict is reported all the same, with the node's name alone.
-            let path = (try? await tree.path(of: node.id)) ?? nil
+            let path = (try? await tree?.path(of: node.id)) ?? nil
             let what = TreeText.named(path ?? TreePath(.home, names: [node.name]))
             return "\(what): another device has moved it too; it is here again"
         case .data, .removed: return nil

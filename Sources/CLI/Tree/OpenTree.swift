@@ -80,11 +80,12 @@ struct OpenTree: Sendable {
         let conflicts = ConflictReports()
         let follower = conflicts.follow(await open.tree.events, in: open.tree)
         let result = await open.interruptible(body)
-        follower.cancel()
-        conflicts.report()
         let refusal = isAboutQueue ? nil : await open.reportRefused()
         let waiting = await open.waitingCount
+        // The events end with the tree, so that all are read: a conflict of the last moment is reported too.
         await open.close()
+        await follower.value
+        conflicts.report()
         do throws(Failure) {
             let value = try result.get()
             if let refusal { throw Failure("", refusal) }

@@ -61,17 +61,24 @@ extension Treesystem {
     /// - Throws: `notFound`; `content` while the app has not provided it; `contentDamaged`, `contentMismatch`,
     ///   `network`, `refused`, `store`, `closed`, `cancelled`.
     public func data(of id: NodeID, _ section: ContentSection = .data) async throws(TreeError) -> [UInt8]? {
-        if let content = try content(of: id) {
-            let bytes =
-                switch section {
-                case .metadata: content.metadata
-                case .thumbnail: content.thumbnail
-                case .data: content.data
-                }
-            return bytes.isEmpty ? nil : bytes
-        }
+        if let content = try content(of: id) { return content.bytes(of: section) }
         let operation = try read { machine throws(TreeError) in machine.contentOperation(of: id) }
         if let operation { return try await waiting(operation, section) }
+        return try await downloaded(id, section)
+    }
+
+    /// A section of the content that the server has, in memory. While a local content waits because another device
+    /// changed the node (`TreeConflict.data`), this is the other device's: an app that merges both gives the result to
+    /// `setContent`, and calls `retry` for all operations of the node: the local content is sent, then the merged one.
+    ///
+    /// - Returns: nil for a node without this section.
+    /// - Throws: `notFound`, `contentDamaged`, `contentMismatch`, `network`, `refused`, `store`, `closed`, `cancelled`.
+    public func confirmedData(of id: NodeID, _ section: ContentSection = .data) async throws(TreeError) -> [UInt8]? {
+        let content = try read { machine throws(TreeError) in try machine.skeleton.confirmedContent(of: id) }
+        return if let content { content.bytes(of: section) } else { try await downloaded(id, section) }
+    }
+
+    private func downloaded(_ id: NodeID, _ section: ContentSection) async throws(TreeError) -> [UInt8]? {
         guard let ticket = try await downloadNodeData(id, components: ContentComponents(section)) else { return nil }
         do throws(ContentError) { return try await ticket.value()?.file.read(section) } catch { throw TreeError(error) }
     }
@@ -163,5 +170,18 @@ extension Treesystem {
     private func downloaded(_ wish: DownloadWish) {
         // A mark that stays is drained again.
         _ = try? unmark(wish.node, components: wish.components, ifVersion: wish.version)
+    }
+}
+
+extension NodeContent {
+    /// nil for an empty section.
+    fileprivate func bytes(of section: ContentSection) -> [UInt8]? {
+        let bytes =
+            switch section {
+            case .metadata: metadata
+            case .thumbnail: thumbnail
+            case .data: data
+            }
+        return bytes.isEmpty ? nil : bytes
     }
 }

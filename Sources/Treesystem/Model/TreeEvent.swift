@@ -22,7 +22,8 @@ public enum TreeConflict: Sendable, Hashable {
     case name(Node, from: TreePath, to: TreePath)
     /// Both moved the node. The local place is sent again.
     case location(Node)
-    /// Both changed the content. The local content waits in the queue until `retry` or `discard`.
+    /// Both changed the content. The local content waits in the queue until `retry` or `discard`;
+    /// `Treesystem.confirmedData` has the other one.
     case data(Node)
     /// The node was removed on another device while it had local changes, which wait in the queue.
     case removed(Node)

@@ -16,12 +16,17 @@ extension TreeSkeleton {
 
     /// The content that is in the store: what waits for the server, otherwise what is in the record.
     mutating func content(of id: NodeID) throws(TreeError) -> NodeContent? {
-        let row = try shownRow(id)
+        _ = try shownRow(id)
         if let waiting = queue.operations(of: id).last(where: { $0.fields.contains(.content) }) {
             guard waiting.content == .held else { return nil }
             return try store.heldContent(waiting.id).flatMap(HeldContent.content)
         }
-        guard let opened = try open(row), case .inline? = opened.record.data else { return nil }
+        return try confirmedContent(of: id)
+    }
+
+    /// The content in the server's record, without local changes.
+    mutating func confirmedContent(of id: NodeID) throws(TreeError) -> NodeContent? {
+        guard let opened = try open(try shownRow(id)), case .inline? = opened.record.data else { return nil }
         do throws(NodeFault) { return try opened.inlineContent() } catch {
             throw TreeError(.contentDamaged, error.description)
         }

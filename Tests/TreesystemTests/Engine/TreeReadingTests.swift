@@ -165,6 +165,39 @@ struct TreeReadingTests {
         await other.close()
     }
 
+    @Test(
+        "Q16: an app reads both contents of a conflict and merges them, in the record and in blobs",
+        arguments: [9, 9_000])
+    func merge(bytes: Int) async throws {
+        let (ann, other) = (try await bench.session(), try await bench.session())
+        let (tree, copy) = (try await ann.tree(), try await other.tree())
+        func lines(_ names: String...) -> [UInt8] {
+            names.flatMap { name in Array(name.utf8) + [UInt8](repeating: 0x2E, count: bytes) }
+        }
+        func sections(_ bytes: [UInt8]) -> NodeSections { NodeSections(data: .bytes(bytes)) }
+        let node = try await tree.createNode(at: .home("list"), content: sections(lines("milk"))).id
+        try await tree.waitUntilSynced(timeout: TreeBench.patience)
+        try await copy.wait { copy in try copy.node(node) != nil }
+        await tree.goOffline()
+        try await tree.setContent(of: node, sections(lines("milk", "bread")))
+        try await copy.setContent(of: node, sections(lines("milk", "tea")))
+        try await copy.waitUntilSynced(timeout: TreeBench.patience)
+        await tree.goOnline()
+        try await tree.wait { tree in try tree.queue.contains { $0.state == .conflict } }
+        let (mine, theirs) = (try await tree.data(of: node), try await tree.confirmedData(of: node))
+        #expect(mine == lines("milk", "bread") && theirs == lines("milk", "tea"))
+        let merged = lines("milk", "bread", "tea")
+        try await tree.setContent(of: node, sections(merged))
+        for operation in try await tree.operations(of: node) { try await tree.retry(operation.id) }
+        try await tree.waitUntilSynced(timeout: TreeBench.patience)
+        // This device's content, then the merged one: no version is lost.
+        try await copy.wait { copy in try copy.node(node)?.version == 4 }
+        #expect(try await copy.data(of: node) == merged)
+        #expect(try await tree.confirmedData(of: node) == merged)
+        await ann.close()
+        await other.close()
+    }
+
     @Test("C4: waiting contents of a node become one version, unless the app keeps each")
     func versions() async throws {
         let session = try await bench.session()
