@@ -1,12 +1,14 @@
 import Synchronization
 import ThicketCommandLine
 import ThicketTree
+import ThicketTreeShape
 import ThicketTreesystem
 
 /// What changes of other devices did to changes of this one while a command ran: printed at its end.
 final class ConflictReports: Sendable {
     private struct State {
-        var lines = [String]()
+        /// With the node whose new name the line is about.
+        var lines = [(node: NodeID?, text: String)]()
         var more = 0
     }
 
@@ -19,8 +21,12 @@ final class ConflictReports: Sendable {
     func follow(_ events: AsyncStream<TreeEvent>, in tree: Treesystem) -> Task<Void, Never> {
         Task { [weak tree] in
             for await event in events {
-                guard case .conflict(let conflict) = event, let line = await Self.line(conflict, in: tree)
-                else { continue }
+                guard case .conflict(let conflict) = event else { continue }
+                if case .adopted(let id, _, _, _) = conflict {
+                    state.withLock { $0.lines.removeAll { $0.node == id } }
+                    continue
+                }
+                guard let line = await Self.line(conflict, in: tree) else { continue }
                 state.withLock { state in
                     if state.lines.count < Self.linesMax { state.lines.append(line) } else { state.more += 1 }
                 }
@@ -29,24 +35,27 @@ final class ConflictReports: Sendable {
     }
 
     /// - Returns: nil for what waits for a decision: the queue has it.
-    private static func line(_ conflict: TreeConflict, in tree: Treesystem?) async -> String? {
+    private static func line(
+        _ conflict: TreeConflict, in tree: Treesystem?
+    ) async -> (node: NodeID?, text: String)? {
         switch conflict {
-        case .name(_, let from, let to):
-            return
-                "\(TreeText.named(from)): another device has made a node of this name; yours is \(TreeText.named(to))"
+        case .name(let node, let from, let to):
+            let what = TreeText.named(from)
+            return (node.id, "\(what): another device has made a node of this name; yours is \(TreeText.named(to))")
         case .location(let node):
             // Without a path the conflict is reported all the same, with the node's name alone.
             let path = (try? await tree?.path(of: node.id)) ?? nil
             let what = TreeText.named(path ?? TreePath(.home, names: [node.name]))
-            return "\(what): another device has moved it too; it is here again"
-        case .data, .removed: return nil
+            return (nil, "\(what): another device has moved it too; it is here again")
+        // Its children are where they were to be.
+        case .data, .removed, .adopted: return nil
         }
     }
 
     /// Prints the lines on standard error.
     func report() {
         let (lines, more) = state.withLock { ($0.lines, $0.more) }
-        for line in lines { Terminal.writeError("thicket: \(line)\n") }
+        for line in lines { Terminal.writeError("thicket: \(line.text)\n") }
         if more > 0 { Terminal.writeError("thicket: \(more) more conflicts\n") }
     }
 }

@@ -5,7 +5,7 @@ import ThicketTreeShape
 
 extension ClientSession {
     /// The tree of the account, which syncs from now on over a connection of its own. Repeated calls return the same
-    /// tree; its delegate and policy are those of the first call.
+    /// tree; its delegate and policies are those of the first call.
     ///
     /// The tree is a file beside the session's store, and a folder of sealed files. With a store in memory, the tree is
     /// in memory too, and the folder is a temporary one that `close` removes.
@@ -14,9 +14,11 @@ extension ClientSession {
     ///   - delegate: called inside of the tree's transactions, and asked for contents.
     ///   - policy: what is downloaded without being asked for.
     ///   - skeleton: how much of the tree a new device reads.
+    ///   - nameConflicts: what happens to a node that was made here when another device has made one of its name.
     /// - Throws: `noKeys` when the session has no keys of its account; `store`, `limit`, `closed`.
     public func tree(
-        delegate: (any TreeDelegate)? = nil, policy: DownloadPolicy = .nothing, skeleton: SkeletonPolicy = .full
+        delegate: (any TreeDelegate)? = nil, policy: DownloadPolicy = .nothing, skeleton: SkeletonPolicy = .full,
+        nameConflicts: NameConflictPolicy = .rename
     ) async throws(TreeError) -> Treesystem {
         if parts.isClosed { throw .closed }
         guard let (owner, secret) = sync.treeSecret else {
@@ -27,7 +29,7 @@ extension ClientSession {
         do throws(ClientError) { (tree, options) = try await connectedTree(of: user) } catch { throw TreeError(error) }
         let keys = TreeKeys(secret: secret, tree: TreePlace(app: options.app, owner: user))
         var settings = TreeOptions(options)
-        settings.skeleton = skeleton
+        (settings.skeleton, settings.nameConflicts) = (skeleton, nameConflicts)
         // The server names a built-in account by its login name.
         if case .account(let name, _) = self.user { settings.userName = name }
         try await tree.start(settings, keys, delegate: delegate, policy: policy) {

@@ -20,6 +20,9 @@ public struct NodeChange: OptionSet, Sendable, Hashable {
 public enum TreeConflict: Sendable, Hashable {
     /// Another node has the name. The local node was renamed; the path is its new one.
     case name(Node, from: TreePath, to: TreePath)
+    /// Another container has the name of a local one that was given up (`NameConflictPolicy.adopt`): its children are
+    /// now below the other one. The paths differ if the local one had a free name meanwhile.
+    case adopted(NodeID, by: Node, from: TreePath, to: TreePath)
     /// Both moved the node. The local place is sent again.
     case location(Node)
     /// Both changed the content. The local content waits in the queue until `retry` or `discard`;

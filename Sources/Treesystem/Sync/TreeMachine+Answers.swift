@@ -89,6 +89,7 @@ extension TreeMachine {
             if operation.isSending { (operation.state, operation.trouble) = (.waiting, nil) }
             try skeleton.write(operation)
         }
+        try AdoptedContainers.endRefused(inFlight.operations, &skeleton)
         guard let index = refusal.operation, inFlight.operations.indices.contains(index) else {
             return try refusedWhole(inFlight, refusal)
         }

@@ -207,7 +207,8 @@ package struct TreeOptions: Sendable {
 public enum NameConflictPolicy: Sendable, Hashable {
     /// The local node gets a free name: `note 2.txt`.
     case rename
-    /// The local node is given up, and its children become children of the other node: for containers. A local node
-    /// with content is renamed.
+    /// Of two containers the local one is given up, and its children become children of the other one. A node with
+    /// content, pairs or a burn time is never given up: it is renamed, and so is every node whose name a node with
+    /// content has.
     case adopt
 }

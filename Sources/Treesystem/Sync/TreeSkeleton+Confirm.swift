@@ -19,6 +19,7 @@ extension TreeSkeleton {
     ) throws(TreeError) {
         let before = try row.flatMap { row throws(TreeError) in try shown(row) }
         try drop(operation)
+        adoptions[operation.node] = nil
         guard var row else { return }
         var record = opened.record
         if record.stamps.created == nil, let old = row.record.flatMap({ try? NodeRecord(parsing: $0, from: .server) }) {

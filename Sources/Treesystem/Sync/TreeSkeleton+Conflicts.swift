@@ -106,11 +106,8 @@ extension TreeSkeleton {
         for other in try store.rows(at: place) where other.id != row.id {
             // A node that is at this place at the server too has moved; its change will arrive.
             guard queue.fields(of: other.id).contains(.place) else { continue }
-            if nameConflicts == .adopt, try isContainer(other) {
-                try adopt(other, into: row)
-            } else {
-                try rename(other)
-            }
+            if try AdoptedContainers.meet(other, row, &self) { continue }
+            try rename(other)
         }
     }
 
@@ -127,36 +124,10 @@ extension TreeSkeleton {
     }
 
     /// Operations that put the node at its old place put it at its new one.
-    private mutating func retarget(_ row: NodeRow) throws(TreeError) {
+    mutating func retarget(_ row: NodeRow) throws(TreeError) {
         guard let last = queue.operations(of: row.id).last(where: { $0.target != nil }) else { return }
         var operation = last
         operation.target = row.place
         try write(operation)
-    }
-
-    /// A node that was created here, has no content and is not being sent.
-    private func isContainer(_ row: NodeRow) throws(TreeError) -> Bool {
-        row.version == 0
-            && queue.operations(of: row.id).allSatisfy { !$0.fields.contains(.content) && !$0.isSending }
-    }
-
-    /// Gives up a local container: what is below it goes below the other device's.
-    private mutating func adopt(_ mine: NodeRow, into theirs: NodeRow) throws(TreeError) {
-        guard let path = try store.path(of: .node(theirs.id)) else { return }
-        for child in try store.allChildren(of: .node(mine.id)) {
-            var child = child
-            child.parent = .node(theirs.id)
-            let others = try child.place.map { place throws(TreeError) in try store.rows(at: place) } ?? []
-            try write(child)
-            try retarget(child)
-            for other in others where other.id != child.id {
-                try isContainer(child) ? adopt(child, into: other) : rename(child)
-            }
-        }
-        for operation in queue.operations(of: mine.id).reversed() { try drop(operation) }
-        try removeRow(mine.id)
-        if let node = theirs.node(isPending: queue.has(theirs.id)) {
-            events.append(.conflict(.name(node, from: path, to: path)))
-        }
     }
 }

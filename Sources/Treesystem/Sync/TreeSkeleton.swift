@@ -30,6 +30,9 @@ struct TreeSkeleton {
     var strayed = [NodeID: Set<NodeID>]()
     /// Most operations that wait (`OperationQueue.operationsMax`).
     var operationsMax = OperationQueue.operationsMax
+    /// Local containers that are in the request in flight, and the nodes of other devices that have their names. Not in
+    /// the store: after a restart such a container keeps its free name.
+    var adoptions = [NodeID: NodeID]()
     /// Whether nodes may be concealed although no waiting removal conceals them: searched at the end of a turn only
     /// then, because that reads all concealed nodes.
     var mayBeStranded = true
@@ -44,6 +47,7 @@ struct TreeSkeleton {
         var fresh = OperationQueue()
         for operation in try store.operations() { fresh.add(operation) }
         // What was asked for is asked for again; a pause goes on.
+        adoptions = [:]
         fresh.pauses = queue.pauses.filter { fresh[$0.key] != nil }
         queue = fresh
         (hasQuarantined, mayBeStranded, mayLackParents) = (try store.hasQuarantined(), true, true)

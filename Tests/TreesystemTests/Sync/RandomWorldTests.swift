@@ -112,6 +112,8 @@ extension NodeName {
 /// What people do with their trees, and what must be true afterwards.
 struct WorldLife {
     private var created = Set<NodeID>()
+    /// Those that were created with content.
+    private var filled = Set<NodeID>()
     /// Nodes that a device removed which the server may never have had.
     private var removed = Set<NodeID>()
     private static let names = ["a", "A", "b", "c", "d e", "ä", "long name.txt"]
@@ -124,10 +126,12 @@ struct WorldLife {
         do throws(TreeError) {
             switch world.roll(12) {
             case 0...4:
+                let hasContent = world.chance(50)
                 let row = try device.local(world) { machine throws(TreeError) in
-                    try machine.create(at: path, content: world.chance(50) ? .ask : .none)
+                    try machine.create(at: path, content: hasContent ? .ask : .none)
                 }
                 created.insert(row.id)
+                if hasContent { filled.insert(row.id) }
             case 5...7:
                 guard let node = world.pick(nodes) else { return }
                 _ = try device.local(world) { machine throws(TreeError) in try machine.move(node, to: path) }
@@ -206,7 +210,9 @@ struct WorldLife {
             #expect(try device.store.orphans().isEmpty && device.store.stranded().isEmpty)
             #expect(try device.store.unsent().isEmpty)
         }
-        for id in created where world.server.nodes[id] == nil {
+        let adopted = Set(world.devices.flatMap(\.adopted))
+        #expect(adopted.isDisjoint(with: filled), "a node with content was given up")
+        for id in created.subtracting(adopted) where world.server.nodes[id] == nil {
             #expect(world.server.removed.contains(id) || removed.contains(id), "\(id) is lost")
         }
         // The last device only watches: its index was made by the delegate alone.
