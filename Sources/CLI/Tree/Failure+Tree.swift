@@ -8,6 +8,9 @@ extension Failure {
         let text =
             switch error.code {
             case .nameTaken: "another node has this name (capitals and small letters are the same)"
+            case .contentLost:
+                "the server has lost this content. A machine that has it writes it with 'thicket tree get --offline'; "
+                    + "remove the node and put the file again"
             case .parentMissing: "the node above does not exist; 'thicket tree mkdir -p' makes it"
             default: error.detail
             }

@@ -64,6 +64,10 @@ enum BlobAnswer {
     static let noBlob = RESTAnswer.failure(
         404, "no_such_blob", "The node does not refer to this blob, or neither exists.",
         "Read the node's record again: its content may have changed.")
+    /// Only the owner of a node that refers to the blob gets this answer: it reveals nothing to others.
+    static let lost = RESTAnswer.failure(
+        410, "blob_lost", "The server has lost the bytes of this blob.",
+        "Do not ask again soon. A device that has the content can store it again.")
     static let noUpload = RESTAnswer.failure(
         404, "no_such_upload", "The upload does not exist, or has expired.", "Begin a new upload.")
     static let badPart = RESTAnswer.invalid(

@@ -22,6 +22,7 @@ struct BlobService {
     let ledger: any BlobLedger
     let store: any BlobStore
     let metrics: Metrics
+    let log: Log
     /// Returns random bytes, for ids.
     let random: (Int) -> [UInt8]
 
@@ -212,10 +213,13 @@ struct BlobService {
         case .part(let part): bytes = part
         }
         let head = BlobAnswer.content(blob, bytes, of: length, isPart: range != .whole)
-        if conditions.isHead { return .respond(head) }
-        guard let reader = try store.open(blob), reader.length == length else {
-            throw StoreError(.corrupt, "the bytes of a blob are missing")
+        let reader = try store.open(blob)
+        guard let reader, reader.length == length else {
+            let found = reader?.length ?? 0
+            log.error("blobs.lost", ["blob": .text(blob.text), "length": .int(length), "found": .int(found)])
+            return refused(BlobAnswer.lost, .lost)
         }
+        if conditions.isHead { return .respond(head) }
         transfer.download = BlobTransfer.Sending(reader: reader, bytes: bytes)
         return .download(head)
     }

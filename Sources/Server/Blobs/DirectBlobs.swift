@@ -25,7 +25,7 @@ package final class DirectBlobs {
         ledger: any BlobLedger, blobs: any BlobStore, limits: ServerLimits = .init(), metrics: Metrics = .init(),
         random: @escaping (Int) -> [UInt8]
     ) {
-        service = BlobService(ledger: ledger, store: blobs, metrics: metrics, random: random)
+        service = BlobService(ledger: ledger, store: blobs, metrics: metrics, log: .silent, random: random)
         quota = BlobQuota(limits)
     }
 

@@ -106,7 +106,8 @@ final class ServerBlobs: Sendable {
         private func opened() throws(StoreError) -> BlobService {
             if let service { return service }
             let service = BlobService(
-                ledger: try store.makeBlobLedger(), store: blobs, metrics: metrics, random: RandomBytes.make)
+                ledger: try store.makeBlobLedger(), store: blobs, metrics: metrics, log: log,
+                random: RandomBytes.make)
             self.service = service
             return service
         }

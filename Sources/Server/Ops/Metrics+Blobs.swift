@@ -5,6 +5,8 @@ extension Metrics {
     public enum BlobRefusal: String, MetricLabel {
         /// The blob, upload or node does not exist, or is not the user's.
         case missing
+        /// A record refers to the blob, and its bytes are not in the store any more.
+        case lost
         /// The body has another hash than its header states, or the parts have another one than the client.
         case hash
         /// The request is not valid: number, length or range.

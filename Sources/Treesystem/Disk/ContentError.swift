@@ -38,6 +38,8 @@ public enum ContentError: Error, Sendable, Hashable, CustomStringConvertible {
     case serverFull
     /// The server has no such blob for this user: it was replaced, removed, or never belonged to the node.
     case notFound
+    /// The node refers to this content, and the server has lost its bytes. Another device may still have them.
+    case lost
     /// The server refused the transfer for good; its HTTP status.
     case refused(Int)
 
@@ -62,6 +64,7 @@ public enum ContentError: Error, Sendable, Hashable, CustomStringConvertible {
         case .tooManyCallers: "too many callers wait for transfers"
         case .unreachable: "the server cannot be reached"
         case .notFound: "the server does not have this content"
+        case .lost: "the server has lost this content"
         case .serverFull: "the server's disk is full (507)"
         case .refused(401): "the server refused the transfer: the token may only read (401)"
         case .refused(let status): "the server refused the transfer (\(status))"

@@ -34,6 +34,8 @@ public struct TreeError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let contentDamaged = Code(rawValue: "content-damaged")
         /// Stored content belongs to another node or version.
         public static let contentMismatch = Code(rawValue: "content-mismatch")
+        /// The server has lost the content of the node; another device may still have it.
+        public static let contentLost = Code(rawValue: "content-lost")
         /// The record of the node does not open.
         public static let quarantined = Code(rawValue: "quarantined")
         /// The server refused a change for good; `reason` is its word.
@@ -89,6 +91,7 @@ public struct TreeError: Error, Sendable, Equatable, CustomStringConvertible {
             switch error {
             case .contentDamaged, .newerFormat: .contentDamaged
             case .contentMismatch: .contentMismatch
+            case .lost: .contentLost
             case .disk, .diskFull, .index: .store
             case .cancelled: .cancelled
             case .tooManyCallers, .tooManyFiles: .limit

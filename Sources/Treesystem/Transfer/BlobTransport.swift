@@ -11,6 +11,8 @@ public enum BlobFailure: Error, Sendable, Hashable {
     case full(after: Int64?)
     /// The server knows no such upload or blob.
     case gone
+    /// The node refers to the blob, and the server has lost its bytes.
+    case bytesLost
     /// The server has another part of this number.
     case otherPart
     /// Parts of the upload are missing.

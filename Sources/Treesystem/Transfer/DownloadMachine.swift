@@ -81,6 +81,7 @@ package struct DownloadMachine: Sendable {
     private mutating func fail(_ failure: BlobFailure, _ now: Int64, _ random: UInt64) {
         switch failure {
         case .gone: outcome = .failed(.notFound)
+        case .bytesLost: outcome = .failed(.lost)
         // The blob ends before the range: it is another one.
         case .refused(416): outcome = .failed(.contentMismatch)
         case .refused(let status): outcome = .failed(.refused(status))

@@ -167,6 +167,7 @@ public struct HTTPBlobTransport: BlobTransport {
         case 200..<300: return nil
         case 404: return .gone
         case 409: return conflict(answer.body)
+        case 410 where code(answer.body) == "blob_lost": return .bytesLost
         case 507: return .full(after: askedPause(answer))
         case 429, 500...: return .busy(after: askedPause(answer))
         // The bytes were changed on the way: they are sent again.

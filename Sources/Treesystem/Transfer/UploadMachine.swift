@@ -274,7 +274,7 @@ package struct UploadMachine: Sendable {
             asked = min(after ?? 0, TransferLimits.askedPauseMax)
             if case .full = failure { trouble = .serverFull }
             if phase == .parts { phase = .status }
-        case .lost, .badAnswer, .partsMissing:
+        case .lost, .bytesLost, .badAnswer, .partsMissing:
             if phase == .parts || failure == .partsMissing { phase = .status }
         }
         let pause = max(asked, backoff.next(random))

@@ -47,6 +47,12 @@ final class BlobFixture {
         server = try Self.start(tree.store, blobs, configure)
     }
 
+    /// The file of a blob, for a store that is a folder.
+    func file(of blob: String) throws -> String {
+        guard let folder else { throw TestFailure("the blobs are not in a folder") }
+        return "\(folder)/blobs/\(blob.prefix(2))/\(blob)"
+    }
+
     func peer(_ token: String = "ann-token") throws -> BlobPeer { try BlobPeer(port: server.port, token: token) }
 
     /// A socket whose channel 0 is ann's tree.

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 import ThicketCrypto
 import ThicketProtocol
@@ -91,6 +92,39 @@ struct BlobReadTests {
         let changed = try socket.ask(BlobText.change(1, blob: nil, length: 0, base: 1, ccid: "x3"))
         #expect(changed.contains(#""ev":2"#), "\(changed)")
         #expect(try fixture.peer().read(blob, 1).bytes == missing.bytes)
+    }
+
+    @Test(
+        "a blob whose file is gone, shorter or longer is 410 to its reader only, is counted, and others are read",
+        .rows("blob-lost"))
+    func lost() throws {
+        let bytes = BlobText.bytes(10_000)
+        let (fixture, blob) = try Self.served(.sqlite, bytes)
+        let others = BlobText.bytes(9_000)
+        let other = try #require(try fixture.peer().add(others).blob)
+        let answer = try fixture.socket().ask(BlobText.change(2, blob: other, length: others.count, ccid: "x2"))
+        #expect(answer.contains(#""ev":1"#), "\(answer)")
+        let (file, aside) = (try fixture.file(of: blob), try fixture.file(of: blob) + "-aside")
+        let peer = try fixture.peer()
+        let missing = try peer.read("aaaaaaaaaaaaaaaaaaaaaaaaae", 1)
+        let harms: [() -> Int32] = [
+            { rename(file, aside) }, { truncate(file, 9_999) }, { truncate(file, 10_001) },
+        ]
+        for (number, harm) in harms.enumerated() {
+            #expect(harm() == 0)
+            let reply = try peer.read(blob, 1)
+            #expect(reply.status == 410)
+            #expect(String(decoding: reply.bytes, as: UTF8.self).contains(#""code":"blob_lost""#))
+            #expect(try peer.read(blob, 1, ["Range": "bytes=0-9"]).status == 410)
+            #expect(try fixture.peer().ask("HEAD", "/\(blob)?node=ann@example.com/\(BlobText.node(1))").status == 410)
+            #expect(try fixture.peer("bob-token").read(blob, 1).bytes == missing.bytes, "nothing is told to others")
+            let whole = try peer.read(other, 2)
+            #expect(whole.status == 200 && whole.bytes == others, "\(whole.status)")
+            #expect(fixture.server.metrics.blobsRefused.value(.lost) == 3 * (number + 1))
+            guard number == 0 else { continue }
+            #expect(rename(aside, file) == 0)
+            #expect(try peer.read(blob, 1).bytes == bytes, "a file that comes back is served")
+        }
     }
 
     @Test(

@@ -318,6 +318,20 @@ struct DownloadTests {
         #expect(try await test.fault() == nil)
     }
 
+    @Test("a blob that the server has lost is the error of its content after one request, without a pause")
+    func lostBlob() async throws {
+        let test = try DownloadCase(14)
+        test.server.set { $0.lost = [test.reference.blob] }
+        #expect(try await test.fault() == .lost)
+        #expect(test.server.count("read") == 1 && test.clock.pauses.isEmpty)
+        #expect(TreeError(ContentError.lost).code == .contentLost)
+        var stream = test.manager.stream(test.reference).makeAsyncIterator()
+        await #expect(throws: ContentError.lost) { _ = try await stream.next() }
+        #expect(test.server.count("read") == 2 && test.clock.pauses.isEmpty)
+        test.server.set { $0.lost = [] }
+        #expect(try await test.fault() == nil, "an operator may bring it back")
+    }
+
     @Test("a file is persistent if one of its callers asks for that, also when it was in the cache before")
     func persistent() async throws {
         let test = try DownloadCase(11, data: 100_000)

@@ -31,6 +31,8 @@ final class FakeBlobServer: BlobTransport {
     struct State {
         var uploads = [String: Upload]()
         var blobs = [BlobID: [UInt8]]()
+        /// Blobs that nodes refer to and whose bytes are gone.
+        var lost = Set<BlobID>()
         var nextID: UInt64 = 1
         var requests = [String: Int]()
         /// Parts that the client sent although the server had them.
@@ -170,6 +172,7 @@ final class FakeBlobServer: BlobTransport {
             return state.fate("cut")
         }
         return try await serve("read") { state in
+            if state.lost.contains(blob) { return .failure(.bytesLost) }
             guard let bytes = state.blobs[blob] else { return .failure(.gone) }
             guard range.lowerBound < UInt64(bytes.count) else { return .failure(.refused(416)) }
             var part = Array(bytes[Int(range.lowerBound)..<min(bytes.count, Int(range.upperBound))])

@@ -102,7 +102,8 @@ struct HTTPBlobTransportTests {
     @Test("each status is a failure that says what to do")
     func failures() async {
         for (status, body, fields, expected): (Int, String, [(String, String)], BlobFailure) in [
-            (404, "", [], .gone), (409, #"{"code":"part_exists"}"#, [], .otherPart),
+            (404, "", [], .gone), (410, #"{"code":"blob_lost"}"#, [], .bytesLost), (410, "", [], .refused(410)),
+            (409, #"{"code":"part_exists"}"#, [], .otherPart),
             (409, #"{"code":"parts_missing","missing":[1]}"#, [], .partsMissing),
             (409, #"{"code":"part_in_progress"}"#, [], .busy(after: nil)),
             (429, "", [("retry-after", "3")], .busy(after: 3_000)), (503, "", [], .busy(after: nil)),
