@@ -93,7 +93,9 @@ extension ThicketProgram {
             container to copy into, and so does, for a file, a container that exists. A folder (-r) otherwise goes at
             the path itself, as with 'cp -T', so that the same call can be repeated: an interrupted copy goes on where
             it was, and files that the tree has already are left as they are. A node that has another content gets a new
-            version. Names are kept exactly. Links and special files are named and left out, with exit code 1.
+            version. Names are kept exactly. Files whose names are one name in the tree, such as Readme.md and
+            README.md, are one node there: the one that the tree has, or the first, is copied, and the others are named
+            and left out, with exit code 1; so are links and special files.
             \(paths)
             \(sent)
             """,

@@ -31,13 +31,23 @@ struct FileUpload: Sendable {
         for _ in 0..<Self.attemptsMax {
             let tag = try source.tag()
             let outcome = try await growing("cannot put \(TreeText.named(path))") { () throws(TreeError) in
-                try await queue(source, tag, at: path, extras)
+                try await Self.again { () throws(TreeError) in try await queue(source, tag, at: path, extras) }
             }
             guard case .queued = outcome else { return outcome }
             // The content is sealed from a second reading of the file.
             if try source.facts().modified == tag.modified { return outcome }
         }
         throw Failure("\(source.path) changes while it is read")
+    }
+
+    /// Runs a put, and once more if another device's node has taken the name since the put has looked for it.
+    static func again<Value: Sendable>(
+        _ body: () async throws(TreeError) -> Value
+    ) async throws(TreeError) -> Value {
+        do throws(TreeError) { return try await body() } catch {
+            guard error.code == .nameTaken || error.code == .parentMissing else { throw error }
+            return try await body()
+        }
     }
 
     private func queue(

@@ -55,9 +55,10 @@ final class FolderUpload {
     func put(file: LocalFile, at path: TreePath) async throws(Failure) {
         startBar(bytes: try file.facts().size, files: 1)
         defer { endBar() }
+        let earlier = problems.count
         try await queue(file, at: path)
         try await drain(to: 0)
-        if let problem = problems.popLast() { throw Failure(problem.reason, code) }
+        if problems.count > earlier, let problem = problems.popLast() { throw Failure(problem.reason, code) }
     }
 
     /// Copies a folder with everything below it. What cannot be copied is named at the end.
@@ -78,22 +79,41 @@ final class FolderUpload {
             try await makeContainer(path)
         } catch { return try record(folder, error) }
         for problem in content.problems { problems.append(("\(folder)/\(problem.name)", problem.reason)) }
+        var siblings = [Sibling]()
         for entry in content.entries {
-            if Task.isCancelled { throw .interrupted }
             let source = "\(folder)/\(entry.name)"
-            guard let child = try? path.appending(entry.name) else {
+            guard let name = try? NodeName(entry.name) else {
                 problems.append((source, "its name cannot be one in the tree"))
                 continue
             }
-            if entry.isFolder {
+            siblings.append(Sibling(source: source, name: name, isFolder: entry.isFolder))
+        }
+        for sibling in try await withoutTwins(siblings, below: path) {
+            if Task.isCancelled { throw .interrupted }
+            let (source, child) = (sibling.source, path.appending(sibling.name))
+            if sibling.isFolder {
                 try await copy(source, to: child)
                 continue
             }
-            do throws(Failure) { try await queue(LocalFile(path: source), at: child) } catch {
+            do throws(Failure) { try await queueAgain(LocalFile(path: source), at: child) } catch {
                 try record(source, error)
             }
             try await drain(to: Self.waitingMax)
         }
+    }
+
+    /// Queues a file. If the folder above has just given way to another device's of its name, the file is queued once
+    /// more when the server has answered and the folder is there again.
+    private func queueAgain(_ file: LocalFile, at path: TreePath) async throws(Failure) {
+        do throws(Failure) { return try await queue(file, at: path) } catch {
+            guard error.code == .notFound, !isOffline else { throw error }
+            number -= 1
+        }
+        try await drain(to: 0)
+        for depth in 1..<max(1, path.depth) {
+            try await makeContainer(TreePath(path.trunk, names: Array(path.names.prefix(depth))))
+        }
+        try await queue(file, at: path)
     }
 
     /// Makes a node without content, unless it exists.
@@ -101,26 +121,42 @@ final class FolderUpload {
     /// - Parameter extras: what an import knows of it; nil: the node's own stays.
     func makeContainer(_ path: TreePath, extras: NodeExtras? = nil) async throws(Failure) {
         guard !path.isTrunk else { return }
-        let tree = open.tree
-        let made = try await growing("cannot make \(TreeText.named(path))") {
-            () throws(TreeError) -> (node: NodeID, operations: [OperationID])? in
-            guard let known = try await tree.node(at: path) else {
-                let modified: Int64? = if case .some(let time)? = extras?.modified { time } else { nil }
-                let node = try await tree.createNode(
-                    at: path, content: NodeSections(), tags: extras?.tags ?? [], modified: modified,
-                    burnTime: extras?.burnTime)
-                return (node.id, try await tree.operations(of: node.id).map(\.id))
-            }
-            guard let extras else { return nil }
-            if Set(known.tags) != Set(extras.tags) { try await tree.setTags(of: known.id, extras.tags) }
-            if known.burnTime != extras.burnTime { try await tree.setBurnTime(of: known.id, extras.burnTime) }
-            return (known.id, try await tree.operations(of: known.id).map(\.id))
+        let made = try await growing("cannot make \(TreeText.named(path))") { () throws(TreeError) in
+            try await FileUpload.again { () throws(TreeError) in try await container(path, extras) }
         }
         guard let made else { return }
         waiting.append(
             Waiting(
                 source: TreeText.named(path), path: path, node: made.node, operations: made.operations, size: 0,
                 number: 0, isContainer: true))
+    }
+
+    /// - Returns: nil when the node is as it is to be.
+    private func container(
+        _ path: TreePath, _ extras: NodeExtras?
+    ) async throws(TreeError) -> (node: NodeID, operations: [OperationID])? {
+        let tree = open.tree
+        guard let known = try await tree.node(at: path) else {
+            let modified: Int64? = if case .some(let time)? = extras?.modified { time } else { nil }
+            let node = try await tree.createNode(
+                at: path, content: NodeSections(), tags: extras?.tags ?? [], modified: modified,
+                burnTime: extras?.burnTime)
+            return (node.id, try await tree.operations(of: node.id).map(\.id))
+        }
+        guard let extras else { return nil }
+        if Set(known.tags) != Set(extras.tags) { try await tree.setTags(of: known.id, extras.tags) }
+        if known.burnTime != extras.burnTime { try await tree.setBurnTime(of: known.id, extras.burnTime) }
+        return (known.id, try await tree.operations(of: known.id).map(\.id))
+    }
+
+    /// Leaves out and names the entries of a folder that would be the node of another entry.
+    func withoutTwins(_ siblings: [Sibling], below path: TreePath) async throws(Failure) -> [Sibling] {
+        let (kept, leftOut) = try await Sibling.apart(siblings, below: path, in: open.tree)
+        for (twin, keeper) in leftOut {
+            let other = Screen.safe(keeper.source)
+            leaveOut(twin.source, "it has the same name in the tree as \(other); rename one of them")
+        }
+        return kept
     }
 
     /// Names something that is left out.
@@ -173,6 +209,14 @@ final class FolderUpload {
                 let (version, path) = try await growing("cannot read \(TreeText.named(first.path))") {
                     () throws(TreeError) in
                     (try await tree.node(first.node)?.version, try await tree.path(of: first.node))
+                }
+                if let path, path != first.path, first.earlier.isEmpty,
+                    let other = try await upload.dropCopy(first.node, of: first.path)
+                {
+                    same += 1
+                    bar?.finish(first.number, bytes: first.size)
+                    try report(first.path, "same", version: other.version)
+                    continue
                 }
                 try reportSent(first, "sent", version: version, path: path)
             } catch {

@@ -162,11 +162,14 @@ struct NodeDownload: Sendable {
         try? await disk.release(kept.token)
     }
 
-    /// The content stays on this machine.
-    func retain(_ node: Node) async {
-        guard let content = node.content, let disk = try? await open.tree.disk else { return }
-        // Without success it expires.
-        try? await disk.setPersistent(true, content.id)
+    /// The content stays on this machine, without an expiry.
+    func retain(_ node: Node, at path: TreePath) async throws(Failure) {
+        guard let content = node.content else { return }
+        let (tree, what) = (open.tree, "cannot keep \(TreeText.named(path))")
+        let disk = try await growing(what) { () throws(TreeError) in try await tree.disk }
+        do throws(ContentError) { try await disk.setPersistent(true, content.id) } catch {
+            throw Failure(what, tree: TreeError(error))
+        }
     }
 
     // MARK: - Files

@@ -35,7 +35,9 @@ struct OpenTree: Sendable {
             throw Failure(what, error)
         }
         do throws(TreeError) {
-            return OpenTree(client: client, tree: try await client.tree(), account: account)
+            // Machines that copy one folder at a time make its folders at once: they become one.
+            let tree = try await client.tree(nameConflicts: .adopt)
+            return OpenTree(client: client, tree: tree, account: account)
         } catch {
             await client.close()
             throw Failure(what, tree: error)

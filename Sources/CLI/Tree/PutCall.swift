@@ -34,7 +34,7 @@ enum PutCall {
             }
             let upload = FolderUpload(open, call, isOffline: isOffline)
             let places = try await places(of: sources, target, in: open)
-            for (source, path) in places {
+            for (source, path) in try await apart(places, upload) {
                 if let input {
                     try await upload.put(file: input.file, at: path)
                 } else if Files.isFolder(source) {
@@ -88,6 +88,18 @@ enum PutCall {
             places.append((source, target.path.appending(try name(of: source))))
         }
         return places
+    }
+
+    /// The places without those that would be the node of another source.
+    private static func apart(
+        _ places: [(source: String, path: TreePath)], _ upload: FolderUpload
+    ) async throws(Failure) -> [(source: String, path: TreePath)] {
+        // Several sources are below one container.
+        guard places.count > 1, let above = places[0].path.parent else { return places }
+        let siblings = places.compactMap { place in
+            place.path.names.last.map { Sibling(source: place.source, name: $0, isFolder: false) }
+        }
+        return try await upload.withoutTwins(siblings, below: above).map { ($0.source, above.appending($0.name)) }
     }
 
     /// The last name of a local path.

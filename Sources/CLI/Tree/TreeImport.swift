@@ -28,17 +28,22 @@ struct TreeImport {
         let content: LocalFolder
         do throws(Failure) { content = try LocalFolder(folder) } catch { return try upload.record(folder, error) }
         for problem in content.problems { upload.leaveOut("\(folder)/\(problem.name)", problem.reason) }
+        var siblings = [Sibling]()
         for entry in content.entries where !Self.isAside(entry.name) {
-            if Task.isCancelled { throw .interrupted }
             let source = "\(folder)/\(entry.name)"
             guard let name = Self.name(of: entry.name, in: folder) else {
                 upload.leaveOut(source, "no export has written a file of this name")
                 continue
             }
-            do throws(Failure) {
-                try await readNode(source, isFolder: entry.isFolder, at: path.appending(name))
-            } catch { try upload.record(source, error) }
-            if entry.isFolder { try await read(source, into: path.appending(name)) }
+            siblings.append(Sibling(source: source, name: name, isFolder: entry.isFolder))
+        }
+        for sibling in try await upload.withoutTwins(siblings, below: path) {
+            if Task.isCancelled { throw .interrupted }
+            let (source, child) = (sibling.source, path.appending(sibling.name))
+            do throws(Failure) { try await readNode(source, isFolder: sibling.isFolder, at: child) } catch {
+                try upload.record(source, error)
+            }
+            if sibling.isFolder { try await read(source, into: child) }
             try await upload.drain(to: FolderUpload.waitingMax)
         }
     }

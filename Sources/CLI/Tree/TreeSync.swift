@@ -14,7 +14,12 @@ enum TreeSync {
             try await open.ready()
             let refused = try await send(open)
             if call.flag("content") { try await contents(argument, call, open) }
+            let (_, node) = try await TreeListing.place(argument, in: open)
             var (nodes, bytes) = (0, UInt64(0))
+            if let node {
+                let text = try await NodeText.of(node, at: argument.path, in: open)
+                if text.kind != .folder { (nodes, bytes) = (1, text.size ?? 0) }
+            }
             try await TreeListing.each(below: argument.path, in: open) { text throws(Failure) in
                 nodes += 1
                 bytes += text.size ?? 0
@@ -67,7 +72,7 @@ enum TreeSync {
             do throws(Failure) {
                 // Also metadata and thumbnail: an export without a server needs them.
                 _ = try await download.source(of: text.node, at: text.path, components: .all)
-                await download.retain(text.node)
+                try await download.retain(text.node, at: text.path)
                 files += 1
             } catch {
                 guard !error.endsCommand, error.code != .offline else { throw error }
@@ -78,8 +83,23 @@ enum TreeSync {
             try await fetch(try await NodeText.of(node, at: argument.path, in: open))
         }
         try await TreeListing.each(below: argument.path, in: open) { text throws(Failure) in try await fetch(text) }
+        await releaseOutdated(open)
         try LineOutput.write("the contents of \(Counts.files(files)) are on this machine\n")
         try Folders.report(problems, .failure)
+    }
+
+    /// Contents that their nodes have no longer are files of the cache again: otherwise they would stay for ever. Those
+    /// of nodes with waiting changes may be needed by them.
+    private static func releaseOutdated(_ open: OpenTree) async {
+        let tree = open.tree
+        guard let disk = try? await tree.disk else { return }
+        for (content, node) in await disk.pinned {
+            guard let waiting = try? await tree.operations(of: node), waiting.isEmpty,
+                let known = try? await Optional(tree.node(node)), known?.content?.id != content
+            else { continue }
+            // Without success the next call repeats it.
+            try? await disk.setPersistent(false, content)
+        }
     }
 
     // MARK: - queue

@@ -20,6 +20,29 @@ struct DiskEntry: Sendable, Hashable {
     var used: Int64
     /// Milliseconds since 1970.
     var expires: Int64?
+
+    /// Whether the file must stay until its content is uploaded.
+    var waits: Bool { afterUpload != .keep }
+
+    /// Makes the file persistent. It stays at least as long as it would have stayed before.
+    ///
+    /// - Parameter end: milliseconds since 1970; nil: it never expires.
+    mutating func pin(until end: Int64?) {
+        expires = isPersistent ? DiskOptions.later(expires, end) : end
+        isPersistent = true
+        if waits, end == nil { afterUpload = .pin }
+    }
+
+    /// Makes the file one of the cache; one that waits for its upload, afterwards.
+    ///
+    /// - Parameter end: milliseconds since 1970; nil: it never expires.
+    mutating func unpin(until end: Int64?) {
+        if waits {
+            if afterUpload == .pin { afterUpload = .migrate }
+        } else if isPersistent {
+            (isPersistent, expires) = (false, end)
+        }
+    }
 }
 
 /// What the store has and what it evicts. Pure: the store executes the decisions.

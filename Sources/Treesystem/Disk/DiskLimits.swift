@@ -59,6 +59,8 @@ public struct DiskOptions: Sendable, Hashable {
         case migrate
         /// It is deleted.
         case delete
+        /// It stays persistent, without an expiry.
+        case pin
     }
 
     /// A persistent file counts for no pool and is never evicted.
@@ -71,6 +73,19 @@ public struct DiskOptions: Sendable, Hashable {
     /// Options; by default a file of the cache.
     public init(isPersistent: Bool = false, expires: Int64? = nil, afterUpload: AfterUpload = .keep) {
         (self.isPersistent, self.expires, self.afterUpload) = (isPersistent, expires, afterUpload)
+    }
+
+    /// The later of two expiries; nil is never.
+    static func later(_ first: Int64?, _ second: Int64?) -> Int64? {
+        guard let first, let second else { return nil }
+        return max(first, second)
+    }
+
+    /// The options of a file that another caller wants with `other`: the file stays as long as either of them wants.
+    func joined(with other: DiskOptions) -> DiskOptions {
+        guard other.isPersistent else { return self }
+        let expires = isPersistent ? Self.later(expires, other.expires) : other.expires
+        return DiskOptions(isPersistent: true, expires: expires, afterUpload: afterUpload)
     }
 
     /// A file of the cache.

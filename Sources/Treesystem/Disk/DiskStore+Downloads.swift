@@ -31,6 +31,12 @@ extension DiskStore {
             // A whole file that was damaged is downloaded again from there.
             if verified < span.count { entry.state = .partial }
             index.set(key, entry)
+            let isPersistent = entry.isPersistent
+            if options.isPersistent { entry.pin(until: options.expires) }
+            if entry.isPersistent != isPersistent || entry.expires != index[key]?.expires {
+                try rows.write([(key, entry)])
+                index.set(key, entry)
+            }
         } else {
             try files.remove(path(key))
             _ = try files.create(path(key))
@@ -100,8 +106,11 @@ extension DiskStore {
         guard try file.identity().size == download.span.bytes else { throw .contentDamaged }
         try file.sync()
         (entry.state, entry.bytes, entry.used) = (.whole, download.span.bytes, index.nextUse())
-        entry.isPersistent = entry.isPersistent || options.isPersistent
-        entry.expires = index.expiry(options, download.key.pool, now: now())
+        if options.isPersistent {
+            entry.pin(until: options.expires)
+        } else if !entry.isPersistent {
+            entry.expires = index.expiry(options, download.key.pool, now: now())
+        }
         try rows.write([(download.key, entry)])
         index.set(download.key, entry)
         try trim()

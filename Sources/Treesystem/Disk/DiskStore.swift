@@ -210,14 +210,22 @@ public actor DiskStore {
 
     // MARK: - Changes
 
-    /// Makes the files of a content persistent, or files of the cache.
+    /// Makes the files of a content persistent, or files of the cache. A file that waits for its upload stays until
+    /// then in any case.
     ///
+    /// - Parameters:
+    ///   - isPersistent: whether they are not evicted.
+    ///   - id: the content.
+    ///   - end: milliseconds since 1970 until which they are persistent at least; nil: they never expire, also if they
+    ///     were persistent for a time before.
     /// - Throws: `index`, `diskFull`, `disk`.
-    public func setPersistent(_ isPersistent: Bool, _ id: DataID) throws(ContentError) {
+    public func setPersistent(_ isPersistent: Bool, _ id: DataID, until end: Int64? = nil) throws(ContentError) {
         try change(id) { entry, key, index, now in
-            guard entry.isPersistent != isPersistent else { return }
-            entry.isPersistent = isPersistent
-            entry.expires = index.expiry(DiskOptions(isPersistent: isPersistent), key.pool, now: now)
+            if isPersistent {
+                entry.pin(until: end)
+            } else {
+                entry.unpin(until: index.expiry(.cache, key.pool, now: now))
+            }
         }
     }
 
@@ -232,6 +240,7 @@ public actor DiskStore {
                 entry.isPersistent = false
                 entry.expires = index.expiry(.cache, key.pool, now: now)
             case .delete: entry.expires = .min
+            case .pin: (entry.isPersistent, entry.expires) = (true, nil)
             }
             entry.afterUpload = .keep
         }
@@ -327,6 +336,16 @@ public actor DiskStore {
         usage.persistent = index.entries.values.reduce(0) { $0 + ($1.isPersistent ? $1.bytes : 0) }
         (usage.entries, usage.evicted) = (index.entries.count, evicted)
         return usage
+    }
+
+    /// The contents that are persistent without an end and wait for no upload, and their nodes, so that a caller finds
+    /// those that their nodes have no longer.
+    public var pinned: [(content: DataID, node: NodeID)] {
+        var nodes = [DataID: NodeID]()
+        for (key, entry) in index.entries where entry.isPersistent && entry.expires == nil && !entry.waits {
+            nodes[key.id] = entry.node
+        }
+        return nodes.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
     /// The contents that wait for their upload, so that a caller finds those that no operation names.

@@ -97,7 +97,7 @@ public actor DownloadManager {
         guard ticketCount < TransferLimits.ticketsMax, known != nil || transfers.count < TransferLimits.waitingMax
         else { throw .tooManyCallers }
         let transfer = known ?? Transfer(node, options.disk)
-        if options.disk.isPersistent { transfer.options = options.disk }
+        transfer.options = transfer.options.joined(with: options.disk)
         let ticket = DownloadTicket { [weak self] ticket, isDetaching in
             Task { await self?.leave(key, ticket, isDetaching) }
         }
@@ -164,7 +164,9 @@ public actor DownloadManager {
         switch try await disk.find(transfer.reference, key.components) {
         case .absent: return nil
         case .file(let file):
-            if transfer.options.isPersistent { try await disk.setPersistent(true, transfer.reference.id) }
+            if transfer.options.isPersistent {
+                try await disk.setPersistent(true, transfer.reference.id, until: transfer.options.expires)
+            }
             return file
         case .none: break
         }
