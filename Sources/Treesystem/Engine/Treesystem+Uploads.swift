@@ -202,11 +202,8 @@ extension Treesystem {
         for record in spools.records where record.wasConfirmed { await disk.keepForUpload(record.plan) }
         for id in disk.waitedAtOpening where !spools.has(id) {
             guard let store = core?.machine.store else { return }
-            if (try? store.hasContent(id)) == true {
-                await disk.keepUploaded(id)
-            } else {
-                try? await disk.remove(id)
-            }
+            let isSent = (try? store.hasContent(id)) == true
+            if isSent { await disk.keepUploaded(id) } else { try? await disk.remove(id) }
         }
     }
 }

@@ -20,7 +20,7 @@ struct SmallBlobTests {
         let store: SQLiteStore = try folder.open()
         let ledger = try store.makeBlobLedger()
         let service = BlobService(
-            ledger: ledger, store: folder.blobs(settings), metrics: Metrics(), random: RandomBytes.make)
+            ledger: ledger, store: folder.blobs(settings), metrics: Metrics(), log: .silent, random: RandomBytes.make)
         let bytes = [UInt8](repeating: 7, count: 1_000)
         let user = try UserID("ann@example.com")
         let order = BlobOrder(

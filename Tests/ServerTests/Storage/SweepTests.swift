@@ -8,7 +8,7 @@ import ThicketSweep
     func crashes() throws {
         var settings = CrashSweep.Settings()
         settings.seed = UInt64.random(in: 0..<1_000_000)
-        (settings.changes, settings.stride, settings.threads) = (1_000, 173, 2)
+        (settings.changes, settings.stride, settings.threads) = (1_000, 149, 2)
         let result: CrashSweep.Result = try CrashSweep(settings).run()
         #expect(result.faults.prefix(5) == [], "seed \(settings.seed)")
         #expect(result.lost == 0 && result.duplicated == 0)
