@@ -60,8 +60,6 @@ public actor Uploader {
     private let clock: TransferClock
     /// Parts in memory.
     nonisolated let buffers = BufferCount()
-    /// By file: the part that is read and hashed while the one before it is sent. At most one for each upload.
-    private var ahead = [String: ReadPart]()
     private let loop: EngineLoop
     /// The thread that reads files.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -74,15 +72,7 @@ public actor Uploader {
 
     deinit { loop.stop() }
 
-    /// A part in memory.
-    private struct ReadPart: Sendable {
-        let range: Range<UInt64>
-        let bytes: [UInt8]
-        let sha256: [UInt8]
-    }
-
-    /// Uploads a file that has the whole content, and returns the blob. Two parts are in memory at a time: one is sent,
-    /// the next is read and hashed.
+    /// Uploads a file that has the whole content, and returns the blob. One part is in memory at a time.
     ///
     /// - Parameters:
     ///   - file: a sealed file that does not change; `DiskStore.spool` makes it.
@@ -104,7 +94,6 @@ public actor Uploader {
         var machine = UploadMachine(octets: state, length: length) ?? UploadMachine(length: length)
         var meter = ProgressMeter(0, of: length, now: clock.now())
         var (saved, reported) = (state, ContentError?.none)
-        defer { forgetAhead(file) }
         let outcome = await withTaskGroup(of: UploadMachine.Event.self) { group in
             while true {
                 if Task.isCancelled { return Result<BlobID, ContentError>.failure(.cancelled) }
@@ -164,14 +153,12 @@ public actor Uploader {
             case .hash(let part, let range):
                 return .hashed(part: part, sha256: Hash.sha256(try file.sealedBytes(range)))
             case .send(let upload, let part, let range):
-                let read = try read(range, of: file)
-                async let next: Void = readAhead(of: range, file)
-                let event = await Self.event(part) { () async throws(BlobFailure) in
-                    try await transport.send(read.bytes, part: part, of: upload, sha256: read.sha256)
-                    return .sent(part: part, sha256: read.sha256)
+                let bytes = try file.sealedBytes(range)
+                let sha256 = Hash.sha256(bytes)
+                return await Self.event(part) { () async throws(BlobFailure) in
+                    try await transport.send(bytes, part: part, of: upload, sha256: sha256)
+                    return .sent(part: part, sha256: sha256)
                 }
-                await next
-                return event
             case .sendWhole:
                 let bytes = try file.sealedBytes(0..<file.map.layout.sealedLength)
                 let sha256 = Hash.sha256(bytes)
@@ -182,27 +169,6 @@ public actor Uploader {
                 return await ask(action, length: file.map.layout.sealedLength)
             }
         } catch { return .unreadable(error) }
-    }
-
-    private func read(_ range: Range<UInt64>, of file: SealedFile) throws(ContentError) -> ReadPart {
-        if let ready = ahead.removeValue(forKey: file.path) {
-            buffers.release()
-            if ready.range == range { return ready }
-        }
-        let bytes = try file.sealedBytes(range)
-        return ReadPart(range: range, bytes: bytes, sha256: Hash.sha256(bytes))
-    }
-
-    /// Reads the part behind one. An error is found again when the part is to be sent.
-    private func readAhead(of range: Range<UInt64>, _ file: SealedFile) {
-        let next = range.upperBound..<min(file.map.layout.sealedLength, range.upperBound + UInt64(range.count))
-        guard !next.isEmpty, ahead[file.path] == nil, let part = try? read(next, of: file) else { return }
-        buffers.acquire()
-        ahead[file.path] = part
-    }
-
-    private func forgetAhead(_ file: SealedFile) {
-        if ahead.removeValue(forKey: file.path) != nil { buffers.release() }
     }
 
     private func ask(_ action: UploadMachine.Action, length: UInt64) async -> UploadMachine.Event {
