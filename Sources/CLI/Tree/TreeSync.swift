@@ -92,6 +92,7 @@ enum TreeSync {
     /// of nodes with waiting changes may be needed by them.
     private static func releaseOutdated(_ open: OpenTree) async {
         let tree = open.tree
+        // What cannot be read now is released by a later call; the contents that were asked for are here in any case.
         guard let disk = try? await tree.disk else { return }
         for (content, node) in await disk.pinned {
             guard let waiting = try? await tree.operations(of: node), waiting.isEmpty,
