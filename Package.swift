@@ -58,9 +58,8 @@ let libraries: [Target] = [
     library(
         "ThicketSealed", "Sources/Sealed",
         ["ThicketSealedShape", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
-    // Several accounts: ownership of keys, permission to read, authorship. Pure.
-    library(
-        "ThicketSharing", "Sources/Sharing", ["ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
+    // Which keys belong to which account: the log of keys, as a server keeps it and as devices verify it. Pure.
+    library("ThicketKeyLog", "Sources/KeyLog", ["ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
     // The tree of encrypted nodes, what a server can check of a record without keys. Pure.
     library("ThicketTreeShape", "Sources/TreeShape", ["ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
     // What devices do with the tree: paths, names, keys, sealing of records. Pure.
@@ -184,7 +183,7 @@ let tools: [Target] = [
         "ThicketFuzz", "Tools/Fuzz/Targets",
         [
             "ThicketProtocol", "ThicketCrypto", "ThicketAuth", "ThicketSealed", "ThicketClient", "ThicketOnions",
-            "ThicketRelease", "ThicketSharing", "ThicketTree", "ThicketTreeShape", "ThicketTreesystem",
+            "ThicketRelease", "ThicketKeyLog", "ThicketTree", "ThicketTreeShape", "ThicketTreesystem",
             "ThicketPlatform",
         ]),
     // The entry point of libFuzzer. Tools/Fuzz/run links it with the fuzzer; this target only checks that it compiles.
@@ -220,11 +219,8 @@ let suites: [Target] = [
         "ProtocolTests",
         ["ThicketProtocol", "ThicketCrypto", "ThicketFuzz", "ThicketTestSupport", "ThicketNonces"]),
     tests(
-        "SharingTests",
-        [
-            "ThicketSharing", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketNonces",
-            "ThicketTestSupport",
-        ]),
+        "KeyLogTests",
+        ["ThicketKeyLog", "ThicketProtocol", "ThicketCrypto", "ThicketNonces", "ThicketTestSupport"]),
     tests(
         "TreeTests",
         [
@@ -318,7 +314,6 @@ let suites: [Target] = [
             "ThicketFaultDisk", "ThicketNet",
             "ThicketClient", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketServer",
             "ThicketAuth", "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses", "ThicketNonces",
-            "ThicketSharing",
         ]),
 ]
 

@@ -6,8 +6,7 @@ import ThicketTestSupport
 
 @testable import ThicketSealed
 
-/// Attempts of an author whom a newer list of readers has removed or made read-only, and how the owner ends them
-/// (decision 0067).
+/// Attempts of an author whom a newer list of readers has removed or made read-only, and how the owner ends them.
 @Suite("Operations under a superseded list of readers")
 struct OlderListTests {
     private static let place = SealedPlace(owner: "o", app: "a", bucket: "b", serverKey: "k")

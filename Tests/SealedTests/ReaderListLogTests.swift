@@ -6,8 +6,7 @@ import ThicketTestSupport
 
 @testable import ThicketSealed
 
-/// If several accounts share a bucket, its operations name the signed list of readers that they were written under
-/// (decision 0067).
+/// If several accounts share a bucket, its operations name the signed list of readers that they were written under.
 @Suite("Logs under lists of readers")
 struct ReaderListLogTests {
     private static let place = SealedPlace(owner: "o", app: "a", bucket: "b", serverKey: "k")

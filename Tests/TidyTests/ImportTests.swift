@@ -14,7 +14,7 @@ struct ImportTests {
         ("Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/SealedShape", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/Sealed", ["ThicketSealedShape", "ThicketProtocol", "ThicketCrypto"]),
-        ("Sources/Sharing", ["ThicketSealed", "ThicketProtocol", "ThicketCrypto"]),
+        ("Sources/KeyLog", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/TreeShape", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/Tree", ["ThicketTreeShape", "ThicketProtocol", "ThicketCrypto"]),
         ("Sources/SQLite", ["CSQLite", "Glibc", "Darwin"]),

@@ -34,8 +34,7 @@ public struct SealedLog: Sendable, Equatable {
     /// Operations max(1, n − 63) … n; nil for those that changed nothing.
     public internal(set) var window: [Entry?]
     /// The greatest version of a list of readers under which the creation, or an operation that counts, was written; 0
-    /// where the bucket is not shared by accounts. A later operation under an older list does not count (decision
-    /// 0067).
+    /// where the bucket is not shared by accounts. A later operation under an older list does not count.
     public internal(set) var list: Int
 
     /// A new object at position 0.

@@ -1,5 +1,5 @@
 import ThicketCrypto
-import ThicketSharing
+import ThicketKeyLog
 
 /// An entry of the key log, from a client and from the server.
 public func fuzzKeyLogEntry(_ bytes: [UInt8]) {

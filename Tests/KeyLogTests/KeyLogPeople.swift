@@ -1,7 +1,7 @@
 import Testing
 import ThicketCrypto
 
-@testable import ThicketSharing
+@testable import ThicketKeyLog
 
 /// A user whose keys are derived from numbers.
 struct KeyLogPerson {

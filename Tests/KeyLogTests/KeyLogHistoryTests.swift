@@ -2,7 +2,7 @@ import Testing
 import ThicketCrypto
 import ThicketTestSupport
 
-@testable import ThicketSharing
+@testable import ThicketKeyLog
 
 /// Histories from a seed: many users, devices that act at random times, and at most one lie.
 @Suite("Random histories of the key log")

@@ -2,7 +2,7 @@ import Testing
 import ThicketCrypto
 import ThicketPlatform
 
-@testable import ThicketSharing
+@testable import ThicketKeyLog
 
 /// A log of four entries whose bytes were computed by another program, from RFC 8032, RFC 7748, RFC 6962 and the
 /// descriptions of the formats in the sources, with only SHA-256 and SHA-512 as primitives. All seeds and secrets are

@@ -2,7 +2,7 @@ import Testing
 import ThicketCrypto
 import ThicketProtocol
 
-@testable import ThicketSharing
+@testable import ThicketKeyLog
 
 @Suite("Entries of the key log")
 struct KeyLogEntryTests {

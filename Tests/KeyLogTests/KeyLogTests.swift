@@ -1,7 +1,7 @@
 import Testing
 import ThicketCrypto
 
-@testable import ThicketSharing
+@testable import ThicketKeyLog
 
 @Suite("The key log, as a server keeps it")
 struct KeyLogTests {

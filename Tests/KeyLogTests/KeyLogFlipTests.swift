@@ -1,7 +1,7 @@
 import Testing
 import ThicketCrypto
 
-@testable import ThicketSharing
+@testable import ThicketKeyLog
 
 /// Every bit and every length of every message.
 @Suite("Changed bytes of the key log")

@@ -1,7 +1,7 @@
 import Testing
 import ThicketCrypto
 
-@testable import ThicketSharing
+@testable import ThicketKeyLog
 
 /// Two views of one log: users that compare their heads find the fork.
 @Suite("Two key logs for two users")

@@ -1,7 +1,7 @@
 import Testing
 import ThicketCrypto
 
-@testable import ThicketSharing
+@testable import ThicketKeyLog
 
 @Suite("A device that reads the key log")
 struct KeyLogReaderTests {

@@ -1,7 +1,7 @@
 import Testing
 import ThicketCrypto
 
-@testable import ThicketSharing
+@testable import ThicketKeyLog
 
 /// Attempts of a server that lies, and the devices that detect them.
 @Suite("A key log that lies")
