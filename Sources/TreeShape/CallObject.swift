@@ -52,6 +52,11 @@ struct CallObject {
         return id
     }
 
+    func user(_ name: String) throws(TreeCallFault) -> UserID {
+        let text = try text(name)
+        do throws(IdentifierError) { return try UserID(text) } catch { throw .badValue(name) }
+    }
+
     func position(_ name: String) throws(TreeCallFault) -> ChangeVersion {
         let text = try text(name)
         do throws(IdentifierError) { return try ChangeVersion(text) } catch { throw .badValue(name) }

@@ -48,6 +48,10 @@ public enum RecordFault: Error, Sendable, Hashable, CustomStringConvertible {
     case badKeyID
     /// Only some of `by`, `k` and `sig` are present.
     case incompleteSignature
+    /// The record of a copy has no `by`, `k` and `sig`.
+    case unsigned
+    /// The record of a copy has other wrapped keys than one: of the receiver in the inbox, under the parent's elsewhere.
+    case otherReaders
 
     /// The word for the answer of a server.
     public var reason: RefusalReason { self == .tooLarge ? .record : .badRecord }
@@ -79,6 +83,8 @@ public enum RecordFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .badUser(let key): "\(key.rawValue) is not the name of a user"
         case .badKeyID: "k is not the id of a key"
         case .incompleteSignature: "by, k and sig are either all present or all absent"
+        case .unsigned: "the record of a copy has by, k and sig"
+        case .otherReaders: "the record of a copy has one wrapped key: its receiver's in the inbox, else its parent's"
         }
     }
 }

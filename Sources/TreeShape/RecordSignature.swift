@@ -1,6 +1,8 @@
+public import ThicketCrypto
 public import ThicketProtocol
 
-/// Who wrote a record: `by`, `k` and `sig`. Optional in a private audience, and preserved (decision 0092).
+/// Who wrote a record: `by`, `k` and `sig`. Optional in a private audience, and preserved (decision 0092); required in
+/// the record of a copy (decision 0067).
 public struct RecordSignature: Sendable, Hashable {
     /// Bytes of a signature (Ed25519).
     public static let bytesCount = 64
@@ -21,6 +23,45 @@ public struct RecordSignature: Sendable, Hashable {
         guard Self.isKeyID(keyID) else { throw .badKeyID }
         guard octets.count == Self.bytesCount else { throw .badBytes(.signature) }
         (self.author, self.keyID, self.octets) = (author, keyID, octets)
+    }
+
+    /// Author and key without a signature yet: 64 zero bytes. Both are in the canonical form with which the metadata is
+    /// sealed, so they are in the record before `m` is, and `sign` comes last.
+    ///
+    /// - Throws: `badKeyID`.
+    public init(pending author: UserID, keyID: String) throws(RecordFault) {
+        try self.init(author: author, keyID: keyID, octets: [UInt8](repeating: 0, count: Self.bytesCount))
+    }
+
+    /// Signs a record for a tree: Ed25519 over its canonical form, which begins with the label `thicket/record/1`.
+    ///
+    /// - Parameters:
+    ///   - record: the complete record; its `signature` names author and key.
+    ///   - node: the id of the node.
+    ///   - tree: the tree that it is written to; of a copy, the receiver's.
+    ///   - key: the author's identity key.
+    /// - Throws: `unsigned` for a record without author.
+    public static func sign(
+        _ record: inout NodeRecord, _ node: NodeID, in tree: TreePlace, with key: Ed25519.SigningKey
+    ) throws(RecordFault) {
+        guard let pending = record.signature else { throw .unsigned }
+        let form = CanonicalForm.signing.bytes(of: record, node, in: tree)
+        record.signature = try RecordSignature(
+            author: pending.author, keyID: pending.keyID, octets: key.signature(of: form))
+    }
+
+    /// Whether a record is signed for a tree. Author and key id are compared by the caller.
+    ///
+    /// - Parameters:
+    ///   - record: the record as it was sent; stamps are outside the signature.
+    ///   - node: the id of the node.
+    ///   - tree: the tree that it was written to.
+    ///   - key: the author's identity key.
+    public static func verify(
+        _ record: NodeRecord, _ node: NodeID, in tree: TreePlace, with key: Ed25519.VerifyingKey
+    ) -> Bool {
+        guard let signature = record.signature else { return false }
+        return key.isSignature(signature.octets, of: CanonicalForm.signing.bytes(of: record, node, in: tree))
     }
 
     /// Compares the bytes of all three.

@@ -1,7 +1,7 @@
 public import ThicketProtocol
 
-/// Why a server refuses a write to the tree, as the word beside the code of the answer (treesystem 4.2, rule 5). These
-/// are the words for what can be checked without permissions.
+/// Why a server refuses a write to the tree, as the word beside the code of the answer (treesystem 4.2, rule 5).
+/// Permissions in shared branches have no words yet.
 public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
     /// The record does not have the form of a record.
     case badRecord = "bad-record"
@@ -31,6 +31,16 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
     case batchID = "batch-id"
     /// The batch is larger than one batch may be.
     case batch
+    /// The receiver does not accept nodes of the caller, or does not exist: the answer is the same.
+    case blocked
+    /// The record's author is not the caller, or its signature does not verify with the caller's newest keys.
+    case signature
+    /// A node of this id was in the receiver's tree before.
+    case repeated
+    /// The receiver's inbox has as many nodes as it may have, or as many of the caller.
+    case inboxFull = "inbox-full"
+    /// The caller has sent as many messages to the receiver in this minute as it may.
+    case rate
 
     /// The code of the answer.
     public var code: ErrorCode {
@@ -39,8 +49,10 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
             .invalidRequest
         case .nodeMissing, .blobMissing: .notFound
         case .stale: .badVersion
-        case .record, .batch: .tooLarge
-        case .batchID: .duplicateChange
+        // The codes have none for rates: the reason says that the batch may be sent again.
+        case .record, .batch, .inboxFull, .rate: .tooLarge
+        case .batchID, .repeated: .duplicateChange
+        case .blocked, .signature: .unauthorized
         }
     }
 }

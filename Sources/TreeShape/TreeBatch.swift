@@ -1,6 +1,6 @@
 public import ThicketProtocol
 
-/// Changes of a tree that are made together or not at all: `{"id":…,"ops":[…]}`.
+/// Changes of a tree, and of the trees of receivers, that are made together or not at all: `{"id":…,"ops":[…]}`.
 ///
 /// The operations are made in order, and each sees those before it. A batch is written in one way: members and
 /// operations in order, numbers in plain digits, `known` in the order of the ids. The same batch that is sent again has

@@ -2,8 +2,9 @@ public import ThicketProtocol
 
 /// The answer to a batch.
 public enum TreeBatchAnswer: Sendable, Hashable {
-    /// All operations are made and on disk: `{"cv":…,"ops":[…]}`. `position` is that of the last change in the log, or
-    /// the newest one if the batch changed nothing; results are in the order of the operations.
+    /// All operations are made and on disk: `{"cv":…,"ops":[…]}`. `position` is that of the last change in the log of
+    /// the caller's tree, or the newest one if the batch changed nothing there; results are in the order of the
+    /// operations.
     case made(position: ChangeVersion, results: [TreeOperationResult])
     /// No operation is made.
     case refused(BatchRefusal)
@@ -40,9 +41,9 @@ public enum TreeBatchAnswer: Sendable, Hashable {
 
 /// What one operation of a batch has done.
 public enum TreeOperationResult: Sendable, Hashable {
-    /// `put` and `delete`: the node's version after it, `{"ev":…}`.
+    /// `put`, `copy` and `delete`: the node's version after it, `{"ev":…}`.
     case version(Version)
-    /// `deleteTree`: `{"removed":…,"left":…,"kept":[…],"more":…}`.
+    /// `deleteTree` and `burn`: `{"removed":…,"left":…,"kept":[…],"more":…}`.
     case branch(BranchOutcome)
 
     init(_ value: JSONValue) throws(TreeCallFault) {

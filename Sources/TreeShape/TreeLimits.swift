@@ -47,6 +47,16 @@ public enum TreeLimits {
     public static let survivorsListedMax = 100
     /// Nodes that an answer lists of those that all removals of the batch have left.
     public static let batchSurvivorsMax = 1_000
+    /// Nodes directly in an inbox that others have sent.
+    public static let inboxNodesMax = 10_000
+    /// Nodes directly in an inbox that one account has sent.
+    public static let inboxNodesPerSenderMax = 1_000
+    /// Nodes that one account sends into one inbox in a minute; nodes below them are not counted.
+    public static let messagesPerMinuteMax = 100
+    /// Accounts in each list of an inbox policy.
+    public static let policyListMax = 1_000
+    /// Bytes of an inbox policy as it is sent: two lists of long names.
+    public static let policyBytesMax = 1_048_576
     /// Nodes of one page of children if the query names no other number.
     public static let childrenDefault = 100
     /// Nodes of one answer with children: parents times nodes per parent.

@@ -10,12 +10,28 @@ public enum TreeOperation: Sendable, Hashable {
     /// Removes a branch: `{"op":"deleteTree","id":…,"sv":…,"known":{id:version},"outdated":…,"unknown":…}`; without
     /// `known` when nothing below the root is known.
     case deleteTree(BranchRemoval)
+    /// Writes a new node into the tree of a receiver: `{"op":"copy",…}`.
+    case copy(TreeCopy)
+    /// Removes a node with its branch from a receiver's inbox: `{"op":"burn","id":…,"to":…}`. The node is still there,
+    /// and the caller has sent it.
+    case burn(NodeID, to: UserID)
+
+    /// The receiver whose tree is changed; nil for the caller's own tree.
+    public var receiver: UserID? {
+        switch self {
+        case .put, .delete, .deleteTree: nil
+        case .copy(let copy): copy.receiver
+        case .burn(_, let receiver): receiver
+        }
+    }
 
     /// The node that is written or removed, or the root of the branch.
     public var node: NodeID {
         switch self {
         case .put(let node, _, _), .delete(let node, _): node
         case .deleteTree(let branch): branch.node
+        case .copy(let copy): copy.node
+        case .burn(let node, _): node
         }
     }
 
@@ -24,6 +40,8 @@ public enum TreeOperation: Sendable, Hashable {
 
     private static let putMembers: Set<String> = ["op", "id", "sv", "record"]
     private static let deleteMembers: Set<String> = ["op", "id", "sv"]
+    private static let copyMembers: Set<String> = ["op", "id", "to", "source", "record"]
+    private static let burnMembers: Set<String> = ["op", "id", "to"]
 
     /// Reads an operation in its written form.
     ///
@@ -49,6 +67,10 @@ public enum TreeOperation: Sendable, Hashable {
         case "deleteTree":
             let (object, node) = try Self.opened(value, BranchRemoval.members)
             self = .deleteTree(try Self.formed { () throws(TreeCallFault) in try BranchRemoval(object, node) })
+        case "copy": self = try Self.copy(value)
+        case "burn":
+            let (object, node) = try Self.opened(value, Self.burnMembers)
+            self = .burn(node, to: try Self.formed { () throws(TreeCallFault) in try object.user("to") })
         default: throw .form(.badValue("op"))
         }
     }
@@ -58,10 +80,23 @@ public enum TreeOperation: Sendable, Hashable {
         let (source, sent) = try formed { () throws(TreeCallFault) in
             (try object.number("sv", 0...TreeLimits.versionMax), try object.value("record"))
         }
-        guard case .object(let record) = sent else { throw .form(.badValue("record")) }
-        do throws(RecordFault) { return .put(node, source: source, try NodeRecord(record, from: .device)) } catch {
-            throw .record(error)
+        return .put(node, source: source, try record(sent))
+    }
+
+    private static func copy(_ value: JSONValue) throws(BatchFault.Kind) -> TreeOperation {
+        let (object, node) = try opened(value, copyMembers)
+        let (receiver, source, sent) = try formed { () throws(TreeCallFault) in
+            let source = object.contains("source") ? try CopySource(object.value("source")) : nil
+            return (try object.user("to"), source, try object.value("record"))
         }
+        let copy = TreeCopy(node, to: receiver, source: source, try record(sent))
+        try copy.check()
+        return .copy(copy)
+    }
+
+    private static func record(_ sent: JSONValue) throws(BatchFault.Kind) -> NodeRecord {
+        guard case .object(let record) = sent else { throw .form(.badValue("record")) }
+        do throws(RecordFault) { return try NodeRecord(record, from: .device) } catch { throw .record(error) }
     }
 
     /// The members, and the node that `id` names.
@@ -88,6 +123,9 @@ public enum TreeOperation: Sendable, Hashable {
             ["op": "put", "id": .string(node.text), "sv": .version(source), "record": .object(record.object)]
         case .delete(let node, let source): ["op": "delete", "id": .string(node.text), "sv": .version(source)]
         case .deleteTree(let branch): branch.json
+        case .copy(let copy): copy.json
+        case .burn(let node, let receiver):
+            ["op": "burn", "id": .string(node.text), "to": .string(receiver.text)]
         }
     }
 }

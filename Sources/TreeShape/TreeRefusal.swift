@@ -36,6 +36,16 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     case otherBatch
     /// The batch would make more changes than `TreeLimits.batchChangesMax`.
     case batchTooLarge
+    /// The receiver of a copy refuses the caller, or does not exist.
+    case blocked
+    /// The record of a copy is not signed by the caller with its newest keys.
+    case badSignature
+    /// The receiver's tree has, or had, a node with the id of a copy.
+    case repeated
+    /// The receiver's inbox is full, for all senders or for the caller.
+    case inboxFull
+    /// The caller sends to the receiver more often than it may.
+    case tooFrequent
 
     /// The word for the answer of a server.
     public var reason: RefusalReason {
@@ -52,6 +62,11 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .hasChildren, .wholeTree: .leafOnly
         case .otherBatch: .batchID
         case .batchTooLarge: .batch
+        case .blocked: .blocked
+        case .badSignature: .signature
+        case .repeated: .repeated
+        case .inboxFull: .inboxFull
+        case .tooFrequent: .rate
         }
     }
 
@@ -75,6 +90,11 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .batchChangeID: "a ccid in this form belongs to a change of a batch"
         case .otherBatch: "another batch with this id was made before"
         case .batchTooLarge: "a batch makes at most \(TreeLimits.batchChangesMax) changes"
+        case .blocked: "the receiver does not accept nodes of the caller, or does not exist"
+        case .badSignature: "the record is not signed by the caller with its newest keys"
+        case .repeated: "a node of this id was in the receiver's tree before"
+        case .inboxFull: "the receiver's inbox is full"
+        case .tooFrequent: "the caller sends to this receiver more than \(TreeLimits.messagesPerMinuteMax) messages a minute"
         }
     }
 }

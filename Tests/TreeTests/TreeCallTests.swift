@@ -1,4 +1,5 @@
 import Testing
+import ThicketCrypto
 import ThicketNonces
 import ThicketProtocol
 import ThicketTestSupport
@@ -11,10 +12,13 @@ struct CallMaker {
     var random: SeededRandom
     let trees: TreeCase
     private let records: [NodeRecord]
+    /// Records as copies have them: below a node, and in the inbox.
+    private let copied: [NodeRecord]
 
     init(seed: UInt64) throws {
         random = SeededRandom(seed: seed)
         trees = try TreeCase(seed: seed)
+        let trees = trees
         let contents: [DraftContent] = [.none, .inline(NodeContent(data: [1, 2, 3]))]
         var records = [NodeRecord]()
         for content in contents {
@@ -24,6 +28,21 @@ struct CallMaker {
                     below: trees.home))
         }
         self.records = records
+        copied = try [NodeParent.node(NodeID(7)), .trunk(.inbox)].map { (parent) throws in
+            try Self.copied(records[1], below: parent, in: trees.tree)
+        }
+    }
+
+    private static func copied(_ made: NodeRecord, below parent: NodeParent, in tree: TreePlace) throws -> NodeRecord {
+        var record = made
+        record.parent = parent
+        if parent == .trunk(.inbox) {
+            let sealed = [UInt8](repeating: 1, count: KeyWrap.bytesCount)
+            record.wraps = [RecordWrap(.user(tree.owner, keyID: "k"), sealed: sealed)]
+        }
+        record.signature = try RecordSignature(pending: tree.owner, keyID: "k")
+        try RecordSignature.sign(&record, NodeID(8), in: tree, with: .random())
+        return record
     }
 
     mutating func number(_ bounds: ClosedRange<Int64>) -> Int64 { Int64.random(in: bounds, using: &random) }
@@ -31,9 +50,13 @@ struct CallMaker {
 
     mutating func operation() -> TreeOperation {
         let (node, sv) = (trees.newID(), number(1...TreeLimits.versionMax))
-        switch random.next() % 3 {
+        switch random.next() % 5 {
         case 0: return .put(node, source: flip() ? 0 : sv, records[flip() ? 0 : 1])
         case 1: return .delete(node, source: sv)
+        case 2: return .burn(node, to: trees.tree.owner)
+        case 3:
+            let source = flip() ? CopySource(trees.newID(), version: sv) : nil
+            return .copy(TreeCopy(node, to: trees.tree.owner, source: source, copied[flip() ? 0 : 1]))
         default:
             var branch = BranchRemoval(node, source: sv, includesOutdated: flip(), includesUnknown: flip())
             for _ in 0..<number(0...5) { branch.known[trees.newID()] = number(1...TreeLimits.versionMax) }

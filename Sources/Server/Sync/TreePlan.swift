@@ -49,6 +49,8 @@ struct TreePlan {
                 throw ChangeRejection(TreeRefusal.batchTooLarge)
             }
             return .branch(outcome)
+        case .copy: throw ChangeRejection(TreeRefusal.blocked)
+        case .burn: throw ChangeRejection(TreeRefusal.nodeMissing)
         }
     }
 

@@ -109,6 +109,8 @@ struct ModelServer: TreeView {
             _ = sweep(removal.node, removal, &outcome, &changes)
             outcome.kept = Array(outcome.kept.prefix(TreeLimits.survivorsListedMax))
             return .branch(outcome)
+        case .copy: throw .refused(.blocked)
+        case .burn: throw .refused(.nodeMissing)
         }
     }
 
