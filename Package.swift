@@ -76,8 +76,8 @@ let libraries: [Target] = [
     library(
         "ThicketServer", "Sources/Server",
         [
-            "ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketSealedShape", "ThicketTreeShape", "ThicketSQLite",
-            "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "ThicketPlatform", "CThicketCores", "CCurl",
+            "ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketKeyLog", "ThicketSealedShape", "ThicketTreeShape",
+            "ThicketSQLite", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "ThicketPlatform", "CThicketCores", "CCurl",
         ],
         resources: [.embedInCode("REST/openapi.yaml")], settings: singleThreaded),
     library(
@@ -262,7 +262,7 @@ let suites: [Target] = [
         [
             "ThicketNet", "ThicketScheduling", "ThicketFaultDisk",
             "ThicketServer", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
-            "ThicketSealedShape", "ThicketTreeShape",
+            "ThicketKeyLog", "ThicketSealedShape", "ThicketTreeShape",
             "ThicketCommandLine", "ThicketTestSupport", "ThicketProcesses", "ThicketSweep", "CThicketCores",
             "CThicketNet", "CThicketAllocations",
         ]),

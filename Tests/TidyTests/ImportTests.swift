@@ -32,8 +32,8 @@ struct ImportTests {
         (
             "Sources/Server/Access",
             [
-                "ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto",
-                "Glibc",
+                "ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketKeyLog", "ThicketSQLite", "ThicketProtocol",
+                "ThicketCrypto", "Glibc",
             ]
         ),
         (
@@ -48,8 +48,8 @@ struct ImportTests {
         (
             "Sources/Server/REST",
             [
-                "ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketTreeShape", "ThicketProtocol",
-                "ThicketCrypto", "Glibc",
+                "ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketKeyLog", "ThicketTreeShape",
+                "ThicketProtocol", "ThicketCrypto", "Glibc",
             ]
         ),
         (

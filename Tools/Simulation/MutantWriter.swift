@@ -48,6 +48,12 @@ class MutantReader: StoreReader {
         try inner.entity(key, in: bucket)
     }
 
+    final func inboxPolicy(of owner: BucketID) throws(StoreError) -> InboxPolicy { try inner.inboxPolicy(of: owner) }
+
+    final func inboxCount(of sender: UserID, in bucket: BucketRow) throws(StoreError) -> InboxCount {
+        try inner.inboxCount(of: sender, in: bucket)
+    }
+
     final func usage(of owner: BucketID, in bucket: BucketRow) throws(StoreError) -> TreeUsage {
         try inner.usage(of: owner, in: bucket)
     }

@@ -84,6 +84,7 @@ struct TreeSweepAuthor: Sendable {
             isRefused = true
         }
         if operations.isEmpty, let operation = create(&draft, now) { operations.append(operation) }
+        if roll(3) == 0 { operations += copies(&draft) }
         draft.refer(at: now)
         let body = JSONValue.object(TreeBatch(id: id, operations).object).serialized()
         return .batch(id, body: body, after: isRefused ? nil : draft)
@@ -164,6 +165,23 @@ struct TreeSweepAuthor: Sendable {
             record.data = .blob(DataID(UInt128(7)), length: UInt64(length), blob: blob)
         }
         return record
+    }
+
+    /// A message to all receivers. Signatures are not part of the sweep.
+    private mutating func copies(_ draft: inout TreeSweepState) -> [TreeOperation] {
+        let node = NodeID.random { count in (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) } }
+        let copies = TreeSweepState.receivers.compactMap { name -> TreeOperation? in
+            guard let user = try? UserID(name),
+                let signature = try? RecordSignature(pending: TreeSweepServer.owner(), keyID: "k")
+            else { return nil }
+            let place = TreeSweepState.Node(parent: .trunk(.inbox), tag: NodeTag(inInbox: node), version: 0)
+            var record = Self.record(place, source: 0, length: nil)
+            let sealed = [1] + [UInt8](repeating: 3, count: KeyWrap.bytesCount - 1)
+            (record.wraps, record.signature) = ([RecordWrap(.user(user, keyID: "k"), sealed: sealed)], signature)
+            return .copy(TreeCopy(node, to: user, record))
+        }
+        draft.delivered.insert(node)
+        return copies
     }
 
     /// An operation that the server must refuse after the others: a cycle, a taken name, an old version, a missing

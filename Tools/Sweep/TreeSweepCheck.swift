@@ -43,6 +43,7 @@ struct TreeSweepCheck {
             let (lost, surplus) = Self.difference(before.nodes, nodes)
             throw SweepError("half of an action, or a lost one: \(lost) nodes missing or other, \(surplus) too many")
         }
+        try expectDelivered(before, or: after, isAfter: before.nodes != after.nodes ? nodes == after.nodes : nil)
         for (id, blob) in before.blobs where after.blobs[id] != nil {
             guard try server.has(id) else { throw SweepError("the acknowledged blob \(id) is gone") }
             guard try server.bytes(of: id) == blob.content.bytes else { throw SweepError("the bytes of \(id)") }
@@ -63,6 +64,16 @@ struct TreeSweepCheck {
             }
         }
         return before.nodes != after.nodes && nodes == after.nodes
+    }
+
+    /// Expects each message at all receivers or at none, together with the changes of the sender's tree.
+    private func expectDelivered(_ before: TreeSweepState, or after: TreeSweepState, isAfter: Bool?) throws {
+        let found = try TreeSweepState.receivers.map { try server.delivered(to: $0) }
+        guard found.allSatisfy({ $0 == found.first }), let first = found.first else {
+            throw SweepError("a message is not at all receivers")
+        }
+        let wanted = isAfter.map { $0 ? [after.delivered] : [before.delivered] } ?? [before.delivered, after.delivered]
+        guard wanted.contains(first) else { throw SweepError("\(first.count) messages, not those of the batches") }
     }
 
     private static func difference(

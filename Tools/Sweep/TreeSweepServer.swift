@@ -44,8 +44,10 @@ final class TreeSweepServer {
         let ids = Ids(seed)
         direct = DirectBlobs(ledger: try store.makeBlobLedger(), blobs: blobs, random: ids.bytes)
         sweep = BlobSweep(ledger: try store.makeBlobLedger(), store: blobs)
-        bucket = BucketID(app: try AppID("sweep"), user: try UserID("ann@example.com"), name: try BucketName("tree"))
+        bucket = BucketID(app: try AppID("sweep"), user: try Self.owner(), name: try BucketName("tree"))
     }
+
+    static func owner() throws(IdentifierError) -> UserID { try UserID("ann@example.com") }
 
     private final class Ids {
         private var random: SeededRandom
@@ -85,7 +87,8 @@ final class TreeSweepServer {
     private func batch(_ body: [UInt8], now: Int64) throws -> Answer {
         if !isTree { try makeTree() }
         guard isTree else { return Answer(code: ErrorCode.unavailable.rawValue) }
-        let request = try TreeBatchRequest(parsing: body)
+        var request = try TreeBatchRequest(parsing: body)
+        request.copies = .signed(Set(try TreeSweepState.receivers.map { try UserID($0) }))
         let id = request.batch.id.text
         _ = core.receive(
             .change(
@@ -167,6 +170,13 @@ final class TreeSweepServer {
                 parent: record.parent, tag: record.tag, version: entry.version, blob: blob, burnTime: record.burnTime)
         }
         return nodes
+    }
+
+    /// The nodes of a receiver.
+    func delivered(to name: String) throws -> Set<NodeID> {
+        let id = BucketID(app: bucket.app, user: try UserID(name), name: bucket.name)
+        guard let row = try reader.bucket(id)?.row else { return [] }
+        return Set(try reader.children(of: .trunk(.inbox), in: row, limit: 10_000))
     }
 
     /// Whether the blob is complete and belongs to the user.

@@ -56,6 +56,9 @@ struct TreeSweepState: Sendable, Equatable {
     var nodes = [NodeID: Node]()
     var blobs = [BlobID: Blob]()
     var uploads = [BlobID: Upload]()
+    /// Messages, which all receivers have.
+    var delivered = Set<NodeID>()
+    static let receivers = ["bob@example.com", "carol@example.com"]
 
     func children(of parent: NodeParent) -> [NodeID] {
         nodes.filter { $0.value.parent == parent }.keys.sorted()

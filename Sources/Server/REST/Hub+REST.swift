@@ -64,7 +64,9 @@ extension Hub {
         case .buckets: read(.buckets(exchange.call.app, admission.user), for: channel)
         case .all(let query): beginAll(exchange, query, on: channel)
         case .blob(let call): begin(call, on: channel, admission)
-        case .object, .index, .write, .submit, .changes, .unread, .batch, .children, .usage: return false
+        case .inboxPolicy: read(.inboxPolicy(exchange.call.app, admission.user), for: channel)
+        case .object, .index, .write, .submit, .changes, .unread, .batch, .children, .usage, .setInboxPolicy:
+            return false
         }
         return true
     }
@@ -88,9 +90,10 @@ extension Hub {
         case .changes(let text): wait(on: channel, since: text, now: now)
         case .unread(let body): read(body, for: channel)
         case .batch(let request): submit(request, of: feed, on: channel, now: now)
+        case .setInboxPolicy(let policy): submit(policy, of: feed, on: channel, now: now)
         case .children(let query): children(query, of: feed, for: channel)
         case .usage: usage(of: feed, for: channel)
-        case .buckets, .user, .all, .blob: break
+        case .buckets, .user, .all, .blob, .inboxPolicy: break
         }
     }
 
@@ -124,6 +127,7 @@ extension Hub {
         case .all(let page): foundAll(exchange, page, on: channel, now: now)
         case .index(let frame, _): answer(session, RESTAnswer.json(Array(frame.argument)))
         case .children(let page): answer(session, RESTAnswer.json(page))
+        case .inboxPolicy(let policy): answer(session, RESTAnswer.json(JSONValue.object(policy.object).serialized()))
         case .usage(let usage): answer(session, RESTAnswer.json(JSONValue.object(usage.object).serialized()))
         case .indexForgotten: restart(request, on: channel)
         case .entity, .changesForgotten: answer(session, RESTAnswer.unknownPosition)
@@ -219,7 +223,7 @@ extension Hub {
             let removes = change.operation == .remove
             answer(channel.session, RESTAnswer.of(code, removes: removes, isConditional: terms.condition != nil))
         case .submit: gather(element, exchange, on: channel)
-        case .batch:
+        case .batch, .setInboxPolicy:
             let tree = outcome?.tree
             answer(
                 channel.session,

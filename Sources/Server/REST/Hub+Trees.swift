@@ -7,10 +7,26 @@ extension Hub {
     func submit(_ request: TreeBatchRequest, of feed: BucketFeed, on channel: Channel, now: HubInstant) {
         guard feed.mode == .tree else { return answer(channel.session, RESTAnswer.noTree) }
         guard let bytes = channel.session.exchange?.call.bytes else { return }
+        guard request.isReady else {
+            let check = CopyCheck(
+                request: request, caller: feed.bucket.user, app: feed.bucket.app, directory: keyDirectory, bytes: bytes)
+            return read(RESTBody(content: .copies(check), bytes: []), for: channel)
+        }
         let id = request.batch.id.text
         let change = ChangeRequest(key: id, ccid: id, operation: .modify)
         // The parsed batch takes about as much memory again.
         guard let code = submit(change, on: channel, of: feed, bytes: 2 * bytes, now: now, batch: request) else {
+            return
+        }
+        refuse([(change, code)], on: channel)
+    }
+
+    /// Hands the policy of an inbox to the shard as one change.
+    func submit(_ policy: InboxPolicy, of feed: BucketFeed, on channel: Channel, now: HubInstant) {
+        guard feed.mode == .tree else { return answer(channel.session, RESTAnswer.noTree) }
+        guard let bytes = channel.session.exchange?.call.bytes else { return }
+        let change = ChangeRequest(key: "inbox", ccid: "", operation: .modify)
+        guard let code = submit(change, on: channel, of: feed, bytes: 2 * bytes, now: now, policy: policy) else {
             return
         }
         refuse([(change, code)], on: channel)

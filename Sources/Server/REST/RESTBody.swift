@@ -13,6 +13,10 @@ public struct RESTBody: Sendable {
         case changes
         /// A batch of a tree.
         case batch
+        /// A batch that was read, with copies whose signatures are to be verified.
+        indirect case copies(CopyCheck)
+        /// The policy of an inbox.
+        case policy
     }
 
     /// The result of parsing the body.
@@ -28,6 +32,8 @@ public struct RESTBody: Sendable {
     /// The tenant of the request, set before a reader gets it: `Tenant.number`, 0 when unauthenticated.
     var tenant: TenantID = 0
 
+    /// Bytes that it takes while it waits for a reader.
+    var weight: Int { if case .copies(let check) = content { check.bytes } else { bytes.count } }
     /// Whether a reader's thread parses it.
     var isLarge: Bool { bytes.count >= Hub.largeFrom }
 
@@ -44,6 +50,14 @@ public struct RESTBody: Sendable {
                     terms,
                     wantsObject: wantsObject))
         case .changes: return changes()
+        case .copies(let check): return .operation(.batch(check.checked()))
+        case .policy:
+            do throws(TreeCallFault) { return .operation(.setInboxPolicy(try InboxPolicy(parsing: bytes))) } catch {
+                return .refused(
+                    RESTAnswer.invalid(
+                        "invalid_policy", "The body is not the policy of an inbox: \(error.description).",
+                        "Send policy, contacts and blocked as PROTOCOL.md describes them."))
+            }
         case .batch:
             do throws(BatchFault) { return .operation(.batch(try TreeBatchRequest(parsing: bytes))) } catch {
                 return .refused(RESTAnswer.of(BatchRefusal(error)))
@@ -81,7 +95,7 @@ extension Hub {
         var body = body
         body.tenant = channel.session.tenant?.id ?? 0
         guard read(.body(body), for: channel) else { return }
-        beginReading(body.bytes.count, of: channel.session.tenant)
+        beginReading(body.weight, of: channel.session.tenant)
     }
 
     /// Continues a request whose body was parsed, as if the body had been small.

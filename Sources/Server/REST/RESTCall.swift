@@ -23,13 +23,17 @@ public struct RESTCall: Sendable {
         case user
         /// Changes of a tree, made together or not at all; answered when they are on disk.
         case batch(TreeBatchRequest)
+        /// The policy of the user's inbox.
+        case inboxPolicy
+        /// Replaces the policy of the user's inbox; answered when it is on disk.
+        case setInboxPolicy(InboxPolicy)
         /// Children of nodes of a tree.
         case children(ChildrenQuery)
         /// What the user's tree takes in the store.
         case usage
         /// Something about a blob or an upload; done by the blob workers.
         case blob(BlobCall)
-        /// A `write`, a `submit` or a `batch` whose body is so large that a reader's thread must parse it.
+        /// A `write`, a `submit`, a `batch` or a policy whose body is so large that a reader's thread must parse it.
         case unread(RESTBody)
     }
 
@@ -141,11 +145,13 @@ extension RESTCall {
     /// Whether the call makes the tree if the user has none, as an `init` with `"mode":"tree"` does.
     var makesTree: Bool {
         switch operation {
-        case .batch: return true
+        case .batch, .setInboxPolicy: return true
         case .unread(let body):
-            if case .batch = body.content { return true }
-            return false
-        case .object, .index, .write, .submit, .changes, .all, .buckets, .user, .children, .usage, .blob:
+            switch body.content {
+            case .batch, .policy, .copies: return true
+            case .object, .changes: return false
+            }
+        case .object, .index, .write, .submit, .changes, .all, .buckets, .user, .children, .usage, .blob, .inboxPolicy:
             return false
         }
     }

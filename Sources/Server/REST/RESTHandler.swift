@@ -56,11 +56,12 @@ struct RESTHandler: Sendable {
         case batch(owner: String)
         case children(owner: String)
         case usage(owner: String)
+        case inbox(owner: String)
 
         /// The owner in the path of a tree's call.
         var owner: String? {
             switch self {
-            case .batch(let owner), .children(let owner), .usage(let owner): owner
+            case .batch(let owner), .children(let owner), .usage(let owner), .inbox(let owner): owner
             case .object, .index, .changes, .all, .buckets, .user: nil
             }
         }
@@ -77,6 +78,7 @@ struct RESTHandler: Sendable {
             case .object: "GET, HEAD, POST, DELETE, OPTIONS"
             case .changes, .children: "GET, HEAD, POST, OPTIONS"
             case .batch: RESTAnswer.batchMethods
+            case .inbox: "GET, HEAD, PUT, OPTIONS"
             case .index, .all, .buckets, .user, .usage: "GET, HEAD, OPTIONS"
             }
         }
@@ -110,6 +112,8 @@ struct RESTHandler: Sendable {
             resource = .children(owner: RESTQuery.decode(parts[2].utf8))
         case 4 where named(parts[1], "tree") && named(parts[3], "usage"):
             resource = .usage(owner: RESTQuery.decode(parts[2].utf8))
+        case 4 where named(parts[1], "tree") && named(parts[3], "inbox"):
+            resource = .inbox(owner: RESTQuery.decode(parts[2].utf8))
         case 6 where named(parts[2], "i") && named(parts[4], "v"):
             resource = .object(RESTQuery.decode(parts[3].utf8), version: String(parts[5]))
         default: return .failure(Refusal(RESTAnswer.noSuchPath))
@@ -183,6 +187,12 @@ struct RESTHandler: Sendable {
             return try Self.read(RESTBody(content: .batch, bytes: request.body))
         case .children: return .children(try Self.children(method, request, query))
         case .usage: return .usage
+        case .inbox:
+            guard method == "PUT" else { return .inboxPolicy }
+            guard request.body.count <= TreeLimits.policyBytesMax else {
+                throw Refusal(RESTAnswer.of(.tooLarge, removes: false, isConditional: false))
+            }
+            return try Self.read(RESTBody(content: .policy, bytes: request.body))
         case .object(let name, let version):
             let key: EntityKey
             do throws(IdentifierError) { key = try EntityKey(name) } catch {

@@ -1,5 +1,6 @@
 import ThicketNet
 import ThicketProtocol
+import ThicketTreeShape
 
 // `c`: changes go to the shard, and after the commit to all subscribers (wire contract, section 6).
 extension Hub {
@@ -33,7 +34,7 @@ extension Hub {
     /// - Returns: why the change is refused here; nil when it was handed to the shard.
     func submit(
         _ change: ChangeRequest, on channel: Channel, of feed: BucketFeed, bytes: Int, now: HubInstant,
-        batch: TreeBatchRequest? = nil
+        batch: TreeBatchRequest? = nil, policy: InboxPolicy? = nil
     ) -> ErrorCode? {
         let session = channel.session
         let isRefused = meter(&session.changes, of: session, limit: .changeRate, now: now)
@@ -55,7 +56,7 @@ extension Hub {
             clientID: channel.clientID, library: channel.library, canWrite: channel.canWrite,
             echoesRemoval: isEcho(change, on: channel, now: now), request: change, now: now.unix,
             reservation: begin(session, bytes: bytes, now: now), terms: session.exchange?.call.terms,
-            batch: batch)
+            batch: batch, policy: policy)
         actions.append(.submit(.change(submitted)))
         guard isAboveHighWater else { return nil }
         if !session.pauses.contains(.queue) {

@@ -141,7 +141,7 @@ extension Hub {
         if case .message(let large) = request.question {
             return hasRead(large, of: request.origin, answer, now: now)
         }
-        if case .body(let body) = request.question { endReading(body.bytes.count, of: body.tenant) }
+        if case .body(let body) = request.question { endReading(body.weight, of: body.tenant) }
         guard let session = session(request.origin.connection), !session.isClosing,
             let channel = session.channel(request.origin.channel), channel.readGeneration == request.origin.generation
         else { return }
@@ -153,7 +153,7 @@ extension Hub {
         switch answer {
         case .grant(let grant): granted(grant, of: request.question, to: channel, now: now)
         case .ended: turnAway(channel, .accountEnded, now: now)
-        case .opened, .object, .buckets, .all, .message, .body, .children, .usage: break
+        case .opened, .object, .buckets, .all, .message, .body, .children, .usage, .inboxPolicy: break
         case .entity(let frame): send(frame, to: session)
         case .index(let frame, let isLast):
             send(frame, to: session)

@@ -48,6 +48,8 @@ public final class Hub {
     var tailBytes = 0
     var asks = [Ask]()
     var signedOut = SignedOut()
+    /// The keys by which copies into other trees are verified; nil: such copies are refused.
+    public var keyDirectory: (any KeyDirectory)?
     /// Whether tokens that look like a partner's are checked (`HubAction.admit`).
     public var knowsPartners = false
     /// Channels open by tokens of partners, by user and `Channel.generation`.

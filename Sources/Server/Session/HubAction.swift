@@ -89,6 +89,8 @@ public enum ReadQuestion: Sendable {
     case children(ChildrenQuery, ChildCursor, bucket: BucketRow, tag: UInt32, upTo: GlobalID)
     /// The usage of a tree.
     case usage(BucketID, bucket: BucketRow)
+    /// The policy of a user's inbox.
+    case inboxPolicy(AppID, UserID)
     /// Changes of all users of an app in buckets of one name.
     case all(AllQuestion)
     /// Not a read of the store: a large `c` is parsed on a reader's thread, so that the loop is not blocked.
@@ -103,7 +105,7 @@ extension ReadQuestion {
     /// Whether the answer goes to the client and may be as large as an object or larger.
     var hasLargeAnswer: Bool {
         switch self {
-        case .grant, .adminGrant, .open, .buckets, .usage, .message, .body: false
+        case .grant, .adminGrant, .open, .buckets, .usage, .inboxPolicy, .message, .body: false
         case .index, .entity, .removed, .object, .changes, .all, .children: true
         }
     }
@@ -144,6 +146,8 @@ public enum ReadAnswer: Sendable {
     case children([UInt8])
     /// The usage of a tree.
     case usage(TreeUsage)
+    /// The policy of an inbox.
+    case inboxPolicy(InboxPolicy)
     /// The parsed changes of a large `c`.
     case message(ChangeRequest.Sent)
     /// The parsed content of a large body.

@@ -65,6 +65,9 @@ public final class ReadExecutor {
         case .children(let query, let cursor, let bucket, let tag, let upTo):
             return .children(try children(query, cursor, in: bucket, tag: tag, upTo: upTo))
         case .usage(let owner, let bucket): return .usage(try reader.usage(of: owner, in: bucket))
+        case .inboxPolicy(let app, let user):
+            guard let name = try? BucketName(BucketMode.treeName) else { return .inboxPolicy(InboxPolicy()) }
+            return .inboxPolicy(try reader.inboxPolicy(of: BucketID(app: app, user: user, name: name)))
         case .all(let question): return .all(try all(question))
         case .message(let message):
             return .message(message.read())

@@ -37,11 +37,16 @@ public struct NodeRow: Hashable, Sendable {
     public let blob: BlobID?
     /// Bytes of its record in the written form.
     public let bytes: Int
+    /// The account that has put it directly into the inbox; nil for the owner, and elsewhere.
+    public let sender: UserID?
 
     /// A row.
-    public init(place: NodePlace, gid: GlobalID, changed: Int64, burnTime: Int64?, blob: BlobID?, bytes: Int) {
+    public init(
+        place: NodePlace, gid: GlobalID, changed: Int64, burnTime: Int64?, blob: BlobID?, bytes: Int,
+        sender: UserID? = nil
+    ) {
         (self.place, self.gid, self.changed, self.burnTime) = (place, gid, changed, burnTime)
-        (self.blob, self.bytes) = (blob, bytes)
+        (self.blob, self.bytes, self.sender) = (blob, bytes, sender)
     }
 
     /// The row of a stored record.
@@ -52,7 +57,13 @@ public struct NodeRow: Hashable, Sendable {
         self.init(
             place: place, gid: gid, changed: record[RecordKey.changed.rawValue]?.intValue ?? 0,
             burnTime: record[RecordKey.burnTime.rawValue]?.intValue, blob: BlobReference(of: record)?.blob,
-            bytes: bytes)
+            bytes: bytes, sender: place.parent == .trunk(.inbox) ? Self.sender(of: record) : nil)
+    }
+}
+
+extension NodeRow {
+    private static func sender(of record: JSONObject) -> UserID? {
+        record[RecordKey.sender.rawValue]?.stringValue.flatMap { try? UserID($0) }
     }
 }
 

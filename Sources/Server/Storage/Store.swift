@@ -19,6 +19,17 @@ public protocol Store: AnyObject, Sendable {
     var memory: StoreMemory { get }
 }
 
+/// Nodes in an inbox that other accounts have put there.
+public struct InboxCount: Sendable, Hashable {
+    /// Of all accounts.
+    public var all: Int
+    /// Of the account that was asked for.
+    public var ofSender: Int
+
+    /// A count.
+    public init(all: Int = 0, ofSender: Int = 0) { (self.all, self.ofSender) = (all, ofSender) }
+}
+
 /// Bytes that a store holds in memory for all its readers.
 public struct StoreMemory: Sendable, Hashable {
     /// Bytes of cached segments.
@@ -89,6 +100,11 @@ public protocol StoreReader: AnyObject {
     /// The length of a complete blob that a record of the bucket may refer to: the bucket's owner has uploaded it, or
     /// a node of the bucket refers to it. nil for any other blob.
     func length(of blob: BlobID, by owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64?
+    /// The policy of the inbox of the bucket's owner; the default if the owner has set none.
+    func inboxPolicy(of owner: BucketID) throws(StoreError) -> InboxPolicy
+    /// Nodes directly in the inbox of a tree that other accounts have put there, and those of one of them. Counted up
+    /// to `TreeLimits.inboxNodesMax`.
+    func inboxCount(of sender: UserID, in bucket: BucketRow) throws(StoreError) -> InboxCount
     /// The usage of a tree, from counters.
     func usage(of owner: BucketID, in bucket: BucketRow) throws(StoreError) -> TreeUsage
     /// Keys of live objects above `key` in byte order, at most `limit`; for EMPTY in bounded batches.

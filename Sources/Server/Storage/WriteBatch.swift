@@ -22,6 +22,8 @@ public struct WriteBatch: Sendable {
     public package(set) var nodes: [NodeWrite] = []
     /// Answers of batches that are part of this one, to be repeated.
     public private(set) var answers: [BatchAnswer] = []
+    /// Policies of inboxes, in the order in which they were set.
+    public private(set) var policies: [PolicyWrite] = []
     private var entityPlaces = [EntityPlace: Int]()
     private var bucketPlaces = [BucketRow: Int]()
 
@@ -61,6 +63,16 @@ public struct WriteBatch: Sendable {
         }
     }
 
+    /// The new policy of one inbox.
+    public struct PolicyWrite: Sendable, Hashable {
+        /// The app.
+        public let app: AppID
+        /// The owner of the inbox.
+        public let user: UserID
+        /// The policy.
+        public let policy: InboxPolicy
+    }
+
     private struct EntityPlace: Hashable {
         let bucket: BucketRow
         let key: EntityKey
@@ -69,8 +81,8 @@ public struct WriteBatch: Sendable {
     /// Creates an empty batch.
     public init() {}
 
-    /// Whether the batch has neither changes nor bucket heads.
-    public var isEmpty: Bool { changes.isEmpty && buckets.isEmpty }
+    /// Whether the batch has neither changes nor bucket heads nor policies.
+    public var isEmpty: Bool { changes.isEmpty && buckets.isEmpty && policies.isEmpty }
     /// The time of its newest change, milliseconds since 1970; 0 without changes.
     var time: Int64 { changes.last?.timestamp ?? 0 }
     /// Number of changes.
@@ -127,6 +139,9 @@ public struct WriteBatch: Sendable {
     /// Adds the answer of a batch whose changes are in this one.
     public mutating func append(_ answer: BatchAnswer) { answers.append(answer) }
 
+    /// Adds the policy of an inbox.
+    mutating func append(_ policy: PolicyWrite) { policies.append(policy) }
+
     /// Adds the final head of an entity.
     mutating func append(_ entity: EntityWrite) { entities.append(entity) }
 
@@ -150,6 +165,7 @@ public struct WriteBatch: Sendable {
         changeIDRuns = []
         nodes = []
         answers = []
+        policies = []
         entityPlaces.removeAll(keepingCapacity: keepingCapacity)
         bucketPlaces.removeAll(keepingCapacity: keepingCapacity)
     }

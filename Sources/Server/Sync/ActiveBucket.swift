@@ -27,6 +27,8 @@ final class ActiveBucket: RecencyNode {
     private(set) var tree = ActiveTree()
     /// The open group's batches, with their answers.
     private(set) var batches = [BatchID: BatchAnswer]()
+    /// The policy of the owner's inbox, if it was needed.
+    var policy: InboxPolicy?
     /// Number of notes, including the changes of the open group; nil where notes are not limited.
     var noteCount: Int?
     /// Whether the bucket has the name of encrypted notes. The rule of the app is read with each change.
@@ -65,6 +67,9 @@ final class ActiveBucket: RecencyNode {
 
     /// A single change was decided.
     func write(_ node: NodeID, at place: NodePlace?) { tree.write(node, at: place) }
+
+    /// Messages of a sender were decided.
+    func deliver(_ count: Int, from sender: UserID) { tree.deliver(count, from: sender) }
 
     /// A batch was decided.
     func record(_ answer: BatchAnswer) { batches[answer.batch] = answer }

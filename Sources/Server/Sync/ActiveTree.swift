@@ -1,3 +1,4 @@
+import ThicketProtocol
 import ThicketTreeShape
 
 /// What the open group has changed in a tree: nodes that are not, or not there, in the store yet. Later changes of the
@@ -7,6 +8,8 @@ struct ActiveTree {
     private(set) var changed = [NodeID: NodePlace?]()
     private var taken = [NodePlace: NodeID]()
     private var children = [NodeParent: Set<NodeID>]()
+    /// Nodes that the open group has put into the inbox, by sender.
+    private(set) var delivered = [UserID: Int]()
 
     var isEmpty: Bool { changed.isEmpty }
 
@@ -23,6 +26,9 @@ struct ActiveTree {
         taken[place] = node
         children[place.parent, default: []].insert(node)
     }
+
+    /// Nodes were put into the inbox.
+    mutating func deliver(_ count: Int, from sender: UserID) { delivered[sender, default: 0] += count }
 
     /// The changed node at a place.
     func node(at place: NodePlace) -> NodeID? { taken[place] }

@@ -28,7 +28,7 @@ extension ShardCore {
         outcome.appliedCount = group.batch.count
         outcome.rebasedCount = group.rebasedCount
         outcome.keyframeCount = group.keyframeCount
-        outcome.refusedCount = group.parts.reduce(0) { $0 + $1.events.count } - group.batch.count - group.batchCount
+        outcome.refusedCount = group.parts.reduce(0) { $0 + $1.events.count } - group.batch.count - group.answeredCount
         outcome.batchCount = group.batchCount
         outcome.burnedCount = group.burnedCount
         clearJobs.removeAll(where: \.isDone)
@@ -98,7 +98,7 @@ extension ShardCore {
     /// The reason why the change would be refused regardless of the bucket's state; nil if none.
     private func flaw(of submitted: SubmittedChange) -> ChangeRejection? {
         // A batch was checked when it was read.
-        if submitted.batch != nil { return nil }
+        if submitted.batch != nil || submitted.policy != nil { return nil }
         do {
             _ = try CheckedChange(submitted)
             return nil

@@ -15,17 +15,27 @@ extension ShardCore {
             guard known.digest == request.digest else { throw ChangeRejection(TreeRefusal.otherBatch) }
             return group.add(BatchOutcome(origin: submitted.origin, answer: known.answer), of: bucket)
         }
-        var plan = TreePlan(of: bucket, in: self, now: submitted.now)
+        do throws(OperationRejection) {
+            if request.hasCopies { try request.copies.check() }
+            var plan = BatchPlan(of: bucket, request, in: self, now: submitted.now)
+            let results = try Self.results(of: batch, in: &plan)
+            try write(plan, of: request, results, submitted, to: bucket)
+        } catch {
+            refuse(submitted, error.reason, at: error.operation)
+        }
+    }
+
+    private static func results(
+        of batch: TreeBatch, in plan: inout BatchPlan
+    ) throws(OperationRejection) -> [TreeOperationResult] {
         var results = [TreeOperationResult]()
         results.reserveCapacity(batch.operations.count)
         for (index, operation) in batch.operations.enumerated() {
-            do {
-                results.append(try plan.add(operation, isOnly: batch.operations.count == 1))
-            } catch {
-                return refuse(submitted, error, at: index)
+            do throws(ChangeRejection) { results.append(try plan.add(operation)) } catch {
+                throw OperationRejection(error, at: index)
             }
         }
-        try write(plan, of: request, results, submitted, to: bucket)
+        return results
     }
 
     private func answer(of batch: BatchID, in bucket: ActiveBucket) throws(ChangeRejection) -> BatchAnswer? {
@@ -36,32 +46,77 @@ extension ShardCore {
 
     /// Everything that may fail comes before the first change is written.
     private func write(
-        _ plan: TreePlan, of request: TreeBatchRequest, _ results: [TreeOperationResult], _ submitted: SubmittedChange,
+        _ plan: BatchPlan, of request: TreeBatchRequest, _ results: [TreeOperationResult], _ submitted: SubmittedChange,
         to bucket: ActiveBucket
-    ) throws(ChangeRejection) {
-        let batch = request.batch.id
-        let count = plan.steps.count
-        var changeIDs = [ChangeID]()
-        for index in 0..<count { changeIDs.append(try Self.changeID(BatchMark(batch, index: index, of: count).ccid)) }
-        // Its stored answer has been dropped.
-        if let first = changeIDs.first, try isKnown(first, hash: identity.hash(of: first), in: bucket) {
-            throw ChangeRejection(.duplicateChange, "this batch was made before")
-        }
-        try admit(bucket)
-        let last = count > 0 ? (nextGlobalID ?? 0) + GlobalID(count) - 1 : bucket.head
-        let answer = try Self.answer(codec.encode(last, tag: bucket.tag), results)
-        for (step, changeID) in zip(plan.steps, changeIDs) {
-            write(
-                step.decision, to: entity(of: step, in: bucket), author: submitted, changeID: changeID,
-                hash: identity.hash(of: changeID), isStep: true)
-        }
-        bucket.write(plan.view.tree)
-        if count > 0, let row = bucket.record?.row {
+    ) throws(OperationRejection) {
+        let answer: [UInt8]
+        var marked = [(tree: BatchPlan.Tree, author: SubmittedChange, changeIDs: [ChangeID])]()
+        do throws(ChangeRejection) {
+            for tree in plan.trees where !tree.plan.steps.isEmpty {
+                let isOwn = tree.bucket === bucket
+                let author = isOwn ? submitted : try copyAuthor(in: tree.bucket.id, now: submitted.now)
+                marked.append((tree, author, try Self.changeIDs(plan.mark(of: tree), tree.plan.steps.count)))
+            }
+            // Its stored answer has been dropped.
+            if let first = marked.first, let id = first.changeIDs.first,
+                try isKnown(id, hash: identity.hash(of: id), in: first.tree.bucket)
+            {
+                throw ChangeRejection(.duplicateChange, "this batch was made before")
+            }
+            try admit(bucket)
+            for part in marked { try admitTree(part.tree.bucket) }
+            answer = try self.answer(plan, results)
+        } catch { throw OperationRejection(error, at: nil) }
+        let last = (nextGlobalID ?? 0) + GlobalID(plan.count) - 1
+        for part in marked { write(part.tree, of: plan, part.author, part.changeIDs) }
+        if !marked.isEmpty, let row = bucket.record?.row {
             bucket.record(
                 BatchAnswer(
-                    bucket: row, batch: batch, digest: request.digest, answer: answer, gid: last, time: submitted.now))
+                    bucket: row, batch: request.batch.id, digest: request.digest, answer: answer, gid: last,
+                    time: submitted.now))
+            // The answer depends on the changes in all trees, also if the caller's has none.
+            group.touch(bucket)
         }
         group.add(BatchOutcome(origin: submitted.origin, answer: answer), of: bucket)
+    }
+
+    /// Gives a receiver without a tree one.
+    private func admitTree(_ bucket: ActiveBucket) throws(ChangeRejection) {
+        let isNew = bucket.record == nil
+        try admit(bucket)
+        guard isNew, bucket.mode != .tree else { return }
+        bucket.choose(.tree)
+        group.recordMode(.tree, of: bucket)
+    }
+
+    /// The position is that of the last change in the caller's tree, whose changes come first.
+    private func answer(_ plan: BatchPlan, _ results: [TreeOperationResult]) throws(ChangeRejection) -> [UInt8] {
+        let (tree, own) = (plan.trees[0].bucket, plan.trees[0].plan.steps.count)
+        let last = own > 0 ? (nextGlobalID ?? 0) + GlobalID(own) - 1 : tree.head
+        return try Self.answer(codec.encode(last, tag: tree.tag), results)
+    }
+
+    private func write(
+        _ tree: BatchPlan.Tree, of plan: BatchPlan, _ author: SubmittedChange, _ changeIDs: [ChangeID]
+    ) {
+        let bucket = tree.bucket
+        for (step, changeID) in zip(tree.plan.steps, changeIDs) {
+            write(
+                step.decision, to: entity(of: step, in: bucket), author: author, changeID: changeID,
+                hash: identity.hash(of: changeID), isStep: true)
+        }
+        bucket.write(tree.plan.view.tree)
+        guard tree.messages > 0 else { return }
+        let pair = plan.pair(tree)
+        bucket.deliver(tree.messages, from: pair.sender)
+        deliveries.add(tree.messages, of: pair, at: author.now)
+    }
+
+    private static func changeIDs(_ batch: BatchID, _ count: Int) throws(ChangeRejection) -> [ChangeID] {
+        var changeIDs = [ChangeID]()
+        changeIDs.reserveCapacity(count)
+        for index in 0..<count { changeIDs.append(try changeID(BatchMark(batch, index: index, of: count).ccid)) }
+        return changeIDs
     }
 
     private static func answer(

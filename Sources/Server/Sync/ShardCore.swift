@@ -37,6 +37,8 @@ public final class ShardCore {
     /// Options that the open group changes; the buckets they apply to are dropped at its end.
     var changedOptions = [(app: AppID, key: EntityKey)]()
     var endedUsers = EndedUsers()
+    /// What accounts have sent into inboxes lately.
+    var deliveries = DeliveryMeter()
 
     /// Creates a shard that takes over `store`; the store must not be used elsewhere.
     public init(store: any StoreWriter, settings: ShardSettings = ShardSettings()) {
@@ -179,6 +181,10 @@ public final class ShardCore {
     ) throws(ChangeRejection) -> DeferredChange? {
         guard endedUsers.isEmpty || !endedUsers.contains(submitted.bucket) else {
             throw ChangeRejection(.unauthorized, "the user's account has ended")
+        }
+        if let policy = submitted.policy {
+            try set(policy, submitted)
+            return nil
         }
         if let batch = submitted.batch {
             try decide(batch, submitted)

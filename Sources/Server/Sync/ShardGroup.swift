@@ -26,6 +26,8 @@ struct ShardGroup {
     var keyframeCount = 0
     /// Number of answered batches; their changes are rows as others are.
     private(set) var batchCount = 0
+    /// Number of answered batches and of policies.
+    private(set) var answeredCount = 0
     /// Number of nodes removed because their burn time has come.
     var burnedCount = 0
     /// Number of objects evicted because of a reduced capacity, beyond the one that each creation evicts.
@@ -67,8 +69,20 @@ struct ShardGroup {
     /// Adds the answer of a batch, after its changes.
     mutating func add(_ batch: BatchOutcome, of bucket: ActiveBucket) {
         batchCount += 1
+        answeredCount += 1
         add(.batch(batch), of: bucket.id, active: bucket)
     }
+
+    /// Adds the policy of an inbox with its answer.
+    mutating func add(_ policy: WriteBatch.PolicyWrite, _ answer: BatchOutcome, of bucket: ActiveBucket) {
+        answeredCount += 1
+        batch.append(policy)
+        touch(bucket)
+        add(.batch(answer), of: bucket.id, active: bucket)
+    }
+
+    /// The answers of the bucket depend on rows of the group, also if none of them is the bucket's own.
+    mutating func touch(_ bucket: ActiveBucket) { parts[partIndex(of: bucket.id, bucket)].isTouched = true }
 
     /// Whether the group must be written to the store.
     var hasRows: Bool { !batch.isEmpty || hasNewRow }

@@ -1,5 +1,6 @@
 import ThicketProtocol
 import ThicketScheduling
+public import ThicketTreeShape
 
 /// The channel that sent a change, to which a refusal is returned.
 public struct ChangeOrigin: Sendable, Hashable {
@@ -71,15 +72,17 @@ public final class SubmittedChange: Sendable {
     public let terms: ChangeTerms?
     /// The batch of a tree that is submitted in place of `request`; nil for a single change.
     public let batch: TreeBatchRequest?
+    /// The policy of the author's inbox that is submitted in place of `request`; nil for changes.
+    public let policy: InboxPolicy?
 
     /// Creates a change to be decided; `now` is in milliseconds since 1970.
     public init(
         origin: ChangeOrigin, bucket: BucketID, clientID: ClientID, library: AuthorLibrary, canWrite: Bool,
         echoesRemoval: Bool = false, request: ChangeRequest, now: Int64,
         reservation: QuotaReservation = QuotaReservation(),
-        terms: ChangeTerms? = nil, batch: TreeBatchRequest? = nil
+        terms: ChangeTerms? = nil, batch: TreeBatchRequest? = nil, policy: InboxPolicy? = nil
     ) {
-        self.batch = batch
+        (self.batch, self.policy) = (batch, policy)
         self.origin = origin
         self.bucket = bucket
         self.clientID = clientID
@@ -160,7 +163,8 @@ public struct RefusedOutcome: Sendable, Equatable {
     public var operation: Int? = nil
 }
 
-/// A batch of a tree that was made: its changes are applied outcomes before this one. Sent only to its author.
+/// A batch of a tree that was made, or a policy that was set. The changes of a batch in the author's tree are applied
+/// outcomes before this one. Sent only to its author.
 public struct BatchOutcome: Sendable, Equatable {
     /// The request that sent the batch.
     public var origin: ChangeOrigin

@@ -1,3 +1,5 @@
+import ThicketTreeShape
+
 /// Bounds of one shard: of its groups, its objects and its memory.
 public struct ShardSettings: Sendable, Equatable {
     /// Maximum number of changes in one commit, at least 1. Higher values hardly increase the rate and increase the
@@ -37,6 +39,13 @@ public struct ShardSettings: Sendable, Equatable {
     /// Nodes that one move in a tree visits to find how deep the branch is: more may take longer than other users can
     /// wait. A branch that has more and is moved deeper is refused as too deep (decision 0093).
     public var nodeVisitsMax: Int = 16_384
+
+    /// Nodes directly in an inbox that others have sent.
+    public var inboxNodesMax: Int = TreeLimits.inboxNodesMax
+    /// Nodes directly in an inbox that one account has sent.
+    public var inboxNodesPerSenderMax: Int = TreeLimits.inboxNodesPerSenderMax
+    /// Nodes that one account sends into one inbox in a minute.
+    public var messagesPerMinuteMax: Int = TreeLimits.messagesPerMinuteMax
 
     /// Creates the defaults.
     public init() {}

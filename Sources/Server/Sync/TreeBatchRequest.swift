@@ -7,6 +7,15 @@ public struct TreeBatchRequest: Sendable {
     public let batch: TreeBatch
     /// SHA-256 of the bytes.
     public let digest: [UInt8]
+    /// What is known of the signatures of its copies.
+    public var copies = CopyVerdict.unchecked
+
+    /// Whether the shard can decide the batch.
+    var isReady: Bool { copies != .unchecked || !hasCopies }
+    /// Whether an operation needs a signature.
+    var hasCopies: Bool {
+        batch.operations.contains { if case .copy = $0 { true } else { false } }
+    }
 
     /// Parses the body of a request.
     public init(parsing body: [UInt8]) throws(BatchFault) {

@@ -16,8 +16,9 @@ struct TreeEngine {
     /// - Parameters:
     ///   - source: `sv`; nil for a new node.
     ///   - state: newest state; nil when the key never existed.
+    ///   - sender: the author, if it is not the owner of the tree.
     func decide<View: TreeView>(
-        _ change: TreeChange, source: Version?, state: ObjectState?, in tree: View
+        _ change: TreeChange, source: Version?, state: ObjectState?, in tree: View, from sender: UserID? = nil
     ) throws(View.Failure) -> ChangeEngine.Outcome {
         if case .removal = change.action { return try removal(change, source: source, state: state, in: tree) }
         let source = source ?? 0
@@ -32,7 +33,7 @@ struct TreeEngine {
         if let refusal = try TreeCheck.refusal(of: record, at: change.node, replacing: source, in: tree) {
             return .failure(ChangeRejection(refusal))
         }
-        return stored(record, replacing: live, after: state?.version ?? versionBase)
+        return stored(record, replacing: live, after: state?.version ?? versionBase, from: sender)
     }
 
     private func removal<View: TreeView>(
@@ -54,12 +55,13 @@ struct TreeEngine {
 
     /// - Parameter live: the state that is replaced; nil for a new node.
     private func stored(
-        _ record: NodeRecord, replacing live: ObjectState?, after version: Version
+        _ record: NodeRecord, replacing live: ObjectState?, after version: Version, from sender: UserID?
     ) -> ChangeEngine.Outcome {
         let before = live?.value
         var record = record
         let now = max(0, min(now, TreeLimits.timeMax))
-        record.stamps = RecordStamps(changed: now, created: before?[RecordKey.created.rawValue]?.intValue ?? now)
+        record.stamps = RecordStamps(changed: now, created: before?[RecordKey.created.rawValue]?.intValue ?? now,
+            sender: sender ?? Self.keptSender(of: before, in: record))
         let object = record.object
         let size = object.serializedSize
         guard size <= max(documentBytesMax, live?.size ?? 0) else {
@@ -69,6 +71,14 @@ struct TreeEngine {
             Decision(
                 isRemoval: false, source: live?.version, edit: .value(Self.diff(from: before, to: object)),
                 state: ObjectState(version: version + 1, isDeleted: false, value: object, size: size)))
+    }
+
+    /// The sender of a node stays known while its owner leaves it at its place, and is forgotten with a move.
+    private static func keptSender(of before: JSONObject?, in record: NodeRecord) -> UserID? {
+        guard let before, before[RecordKey.parent.rawValue]?.stringValue == record.parent.text,
+            let sender = before[RecordKey.sender.rawValue]?.stringValue
+        else { return nil }
+        return try? UserID(sender)
     }
 
     /// Whole members only: a text difference of ciphertext would be as long as the text.

@@ -18,7 +18,7 @@ struct TreePlan {
     private var loaded = [NodeID: ActiveEntity]()
     private let engine: TreeEngine
     /// Changes that the plan may make.
-    private let changesMax: Int
+    var changesMax: Int
     /// Survivors that the answers of all removals may still list.
     private var listedRest = TreeLimits.batchSurvivorsMax
 
@@ -49,6 +49,7 @@ struct TreePlan {
                 throw ChangeRejection(TreeRefusal.batchTooLarge)
             }
             return .branch(outcome)
+        // `BatchPlan` decides these: they are changes of other trees.
         case .copy: throw ChangeRejection(TreeRefusal.blocked)
         case .burn: throw ChangeRejection(TreeRefusal.nodeMissing)
         }
@@ -64,6 +65,34 @@ struct TreePlan {
         steps.append(Step(key: key, entity: loaded[change.node], decision: decision))
         view.plan(decision.state, of: change.node)
         return decision.state.version
+    }
+
+    /// Writes a new node for another account, or for the owner as any other account would.
+    ///
+    /// - Parameters:
+    ///   - sender: nil for the owner.
+    ///   - author: the tree of the caller, which uploaded the blob of the record or refers to it.
+    /// - Returns: the node's version.
+    mutating func deliver(
+        _ node: NodeID, _ record: NodeRecord, from sender: UserID?, blobsOf author: ActiveBucket
+    ) throws(ChangeRejection) -> Version {
+        guard steps.count < changesMax else { throw ChangeRejection(TreeRefusal.batchTooLarge) }
+        let key = try Self.key(of: node)
+        // Also a node that was removed has a state: what a receiver has removed is not delivered again.
+        guard try state(of: node, key, isParsed: false) == nil else { throw ChangeRejection(TreeRefusal.repeated) }
+        let decision = try engine.decide(
+            TreeChange(.whole(record), of: node), source: nil, state: nil, in: view, from: sender
+        ).get()
+        try view.shard.checkBlob(of: decision, in: author)
+        steps.append(Step(key: key, entity: nil, decision: decision))
+        view.plan(decision.state, of: node)
+        return decision.state.version
+    }
+
+    /// The newest state of a node; nil when it does not exist.
+    mutating func live(_ node: NodeID) throws(ChangeRejection) -> ObjectState? {
+        let state = try state(of: node, try Self.key(of: node), isParsed: true)
+        return state.flatMap { $0.isDeleted ? nil : $0 }
     }
 
     private mutating func state(

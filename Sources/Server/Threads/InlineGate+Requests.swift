@@ -11,7 +11,7 @@ extension InlineGate {
             guard case .change(let submitted) = request else { return false }
             if case .empty = submitted.request.operation { return false }
             // A short batch may remove a large branch.
-            if submitted.batch != nil { return false }
+            if submitted.batch != nil || submitted.policy != nil { return false }
             bytes += submitted.reservation.bytes
         }
         return bytes <= bytesMax

@@ -24,6 +24,7 @@ public final class Server {
     private let directory: (@Sendable () throws -> any PartnerDirectory)?
     private let accounts: AccountAccess?
     private let blobs: (any BlobStore)?
+    private let keys: (any KeyDirectory)?
     private let outbox: @Sendable () -> (any MailOutbox)?
     private let clock: @Sendable () -> Int64
     private let loop: EventLoop
@@ -49,6 +50,8 @@ public final class Server {
     ///     partners.
     ///   - accounts: the same for built-in accounts.
     ///   - blobs: where the bytes of blobs are kept; without it the server has no blobs.
+    ///   - keys: the newest keys of accounts, by which copies into other trees are verified; without it such copies are
+    ///     refused with 503.
     ///   - outbox: accepts messages to users, such as codes for a new password; without it none is sent.
     ///   - clock: milliseconds since 1970, used to check tokens and to date changes; nil uses the machine's clock.
     /// - Throws: when the address cannot be bound or the certificate cannot be used.
@@ -56,12 +59,14 @@ public final class Server {
         config: ServerConfig, store: any Store, retention: RetentionSettings = .init(), metrics: Metrics = .init(),
         health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> ServerConfig? = { nil },
         directory: (@Sendable () throws -> any PartnerDirectory)? = nil, accounts: AccountAccess? = nil,
-        blobs: (any BlobStore)? = nil, outbox: @escaping @Sendable () -> (any MailOutbox)? = { nil },
+        blobs: (any BlobStore)? = nil, keys: (any KeyDirectory)? = nil,
+        outbox: @escaping @Sendable () -> (any MailOutbox)? = { nil },
         clock: (@Sendable () -> Int64)? = nil
     ) throws(NetError) {
         self.directory = directory
         self.accounts = accounts
         self.blobs = blobs
+        self.keys = keys
         self.outbox = outbox
         self.clock = clock ?? { SystemClock.unixMilliseconds() }
         self.config = config
@@ -109,6 +114,7 @@ public final class Server {
             store: store, seconds: Double(config.checkInterval.components.seconds), metrics: metrics, log: log)
         let blobs = makeBlobs()
         let hub = Hub(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
+        hub.keyDirectory = keys
         loop.delegate = ServerLoop(
             loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, maintenance: maintenance,
             access: access, accounts: accounts,

@@ -175,7 +175,8 @@ struct TreeStoreTests {
             ALTER TABLE node DROP COLUMN kids; DROP TABLE batch; DROP INDEX node_blob;
             ALTER TABLE node DROP COLUMN blob; DROP TABLE blob; DROP TABLE upload; DROP TABLE blob_use;
             DROP TABLE blob_gone; ALTER TABLE node DROP COLUMN bytes; DROP TABLE tree_use;
-            PRAGMA user_version=\(Schema.version - 3)
+            DROP INDEX node_sender; ALTER TABLE node DROP COLUMN sender; DROP TABLE inbox_policy;
+            PRAGMA user_version=\(Schema.version - 4)
             """, in: "thicket.db")
         _ = try SQLiteStore(path: path, settings: .testing).makeWriter()
         let database = try Database(path: path)

@@ -87,7 +87,7 @@ extension StoreAuditor {
     /// Users and apps whose counters differ from the sums of their rows.
     private static let wrongCounters = """
         (SELECT 1 FROM (
-            SELECT app, user, 1 AS blobs, length AS bytes, 0 AS uploads, 0 AS open FROM blob
+            SELECT app, user, 1 AS blobs, length AS bytes, 0 AS uploads, 0 AS open FROM blob WHERE user <> ''
             UNION ALL SELECT app, '', 1, length, 0, 0 FROM blob
             UNION ALL SELECT app, user, 0, 0, 1, length FROM upload WHERE proof IS NULL
             UNION ALL SELECT app, '', 0, 0, 1, length FROM upload WHERE proof IS NULL

@@ -28,6 +28,9 @@ extension StoreAuditor {
         guard row.bytes == 0 || row.bytes == state.serializedSize else {
             throw broken("the table of nodes has another number of bytes")
         }
+        guard row.sender == (record.parent == .trunk(.inbox) ? record.stamps.sender : nil) else {
+            throw broken("the table of nodes has another sender")
+        }
         try auditReference(record, at: node, in: bucket)
     }
 
@@ -43,6 +46,17 @@ extension StoreAuditor {
             ).bind(1, bucket).first { _ in true } ?? false
         }
         if differing { findings.report("bucket \(bucket): the counters of its tree differ from a recount") }
+    }
+
+    /// Checks that each policy of an inbox can be read.
+    func auditPolicies() throws(StoreError) {
+        var unreadable = 0
+        try storing("reading policies") { () throws(SQLiteError) in
+            try reader.database.statement("SELECT content FROM inbox_policy").forEach { (row) throws(SQLiteError) in
+                if (try? InboxPolicy(parsing: row.bytes(0))) == nil { unreadable += 1 }
+            }
+        }
+        if unreadable > 0 { findings.report("inboxes: \(unreadable) policies cannot be read") }
     }
 
     /// Checks that the table has no other rows of the bucket, and that each leads up to a trunk.

@@ -26,6 +26,7 @@ final class StoreAuditor {
         }
         try auditTotals()
         try auditBlobs()
+        try auditPolicies()
     }
 
     private func auditTotals() throws(StoreError) {

@@ -4,10 +4,11 @@ import ThicketTreeShape
 /// The rows of blobs that several writers of the file change.
 enum BlobRows {
     /// Adds to the counters of a user and of its app.
+    /// - Parameter user: `""` for a blob whose owner was erased.
     static func add(
         _ change: BlobUsage, to app: String, _ user: String, _ database: Database
     ) throws(SQLiteError) {
-        for owner in [user, ""] {
+        for owner in user.isEmpty ? [""] : [user, ""] {
             try database.statement(
                 """
                 INSERT INTO blob_use (app, user, blobs, bytes, uploads, open) VALUES (?1, ?2, ?3, ?4, ?5, ?6)

@@ -5,7 +5,8 @@ import ThicketTreeShape
 struct MemoryBlobs: Sendable {
     struct Blob: Hashable, Sendable {
         let app: AppID
-        let user: UserID
+        /// nil: the owner was erased, and the blob counts for the app only.
+        var user: UserID?
         let length: Int64
         /// Milliseconds since 1970; nil while a node refers to it.
         var orphaned: Int64?
@@ -19,7 +20,7 @@ struct MemoryBlobs: Sendable {
     var removed = Set<BlobID>()
 
     /// What the owners of a kind have.
-    func usage(of isOwner: (AppID, UserID) -> Bool) -> BlobUsage {
+    func usage(of isOwner: (AppID, UserID?) -> Bool) -> BlobUsage {
         var usage = BlobUsage()
         for blob in blobs.values where isOwner(blob.app, blob.user) {
             usage.count += 1
@@ -55,7 +56,7 @@ struct MemoryBlobs: Sendable {
     /// Removes everything of a user that no other tree refers to.
     mutating func erase(_ app: AppID, _ user: UserID, tables: [BucketRow: NodeTable]) {
         for (id, blob) in blobs where blob.app == app && blob.user == user {
-            if !tables.values.contains(where: { $0.refers(to: id) }) { remove(id) }
+            if tables.values.contains(where: { $0.refers(to: id) }) { blobs[id]?.user = nil } else { remove(id) }
         }
         for (id, upload) in uploads where upload.app == app && upload.user == user { uploads[id] = nil }
     }

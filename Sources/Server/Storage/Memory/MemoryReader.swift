@@ -115,6 +115,15 @@ class MemoryReader: StoreReader {
         }
     }
 
+    final func inboxPolicy(of owner: BucketID) throws(StoreError) -> InboxPolicy {
+        try state().policies[MemoryState.Owner(app: owner.app, user: owner.user)] ?? InboxPolicy()
+    }
+
+    final func inboxCount(of sender: UserID, in bucket: BucketRow) throws(StoreError) -> InboxCount {
+        let senders = try state().nodes[bucket]?.rows.values.compactMap(\.sender) ?? []
+        return InboxCount(all: senders.count, ofSender: senders.count { $0 == sender })
+    }
+
     final func usage(of owner: BucketID, in bucket: BucketRow) throws(StoreError) -> TreeUsage {
         let state = try state()
         let rows = state.nodes[bucket]?.rows ?? [:]

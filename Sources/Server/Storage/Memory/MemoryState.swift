@@ -14,6 +14,13 @@ struct MemoryState: Sendable {
         let name: BucketName
     }
 
+    struct Owner: Hashable {
+        let app: AppID
+        let user: UserID
+    }
+
+    /// Policies of inboxes.
+    var policies = [Owner: InboxPolicy]()
     var rows = [BucketID: BucketRow]()
     var buckets = [BucketRow: BucketRecord]()
     var entities = [BucketRow: [EntityKey: EntityRecord]]()
@@ -39,6 +46,7 @@ struct MemoryState: Sendable {
         try check(batch)
         if !batch.nodes.isEmpty { (nodes, blobs) = try nodes(after: batch) }
         for answer in batch.answers { write(answer) }
+        for write in batch.policies { policies[Owner(app: write.app, user: write.user)] = write.policy }
         for change in batch.changes { changes[change.gid] = change }
         for write in batch.entities {
             entities[write.bucket, default: [:]][write.record.key] = write.record
@@ -131,6 +139,7 @@ struct MemoryState: Sendable {
             answers[bucket.row] = nil
             (rows[bucket.id], buckets[bucket.row]) = (nil, nil)
         }
+        policies[Owner(app: erasure.app, user: erasure.user)] = nil
         blobs.erase(erasure.app, erasure.user, tables: nodes)
     }
 }

@@ -13,6 +13,8 @@ struct NodeQueries {
     let oldAnswers: Statement
     let blob: Statement
     let usage: Statement
+    let inboxCount: Statement
+    let policy: Statement
 
     /// The texts of the reads whose cost must not grow with the tree; a test holds their plans.
     enum Text {
@@ -30,13 +32,18 @@ struct NodeQueries {
             SELECT n.b, n.id, b.app, b.owner, b.name FROM node AS n CROSS JOIN bucket AS b ON b.id = n.b
             WHERE n.x <= ?1 ORDER BY n.x LIMIT ?2
             """
+        static let inboxCount = """
+            SELECT (SELECT count(*) FROM (SELECT 1 FROM node WHERE b = ?1 AND sender IS NOT NULL LIMIT ?3)),
+                (SELECT count(*) FROM (SELECT 1 FROM node WHERE b = ?1 AND sender = ?2 LIMIT ?3))
+            """
         static let oldAnswers = """
             SELECT b, id, length(answer) FROM batch WHERE ts < ?1 ORDER BY ts LIMIT ?2
             """
     }
 
     init(_ database: Database) throws(SQLiteError) {
-        row = try database.prepare("SELECT parent, tag, gid, t, x, blob, bytes FROM node WHERE b = ?1 AND id = ?2")
+        row = try database.prepare(
+            "SELECT parent, tag, gid, t, x, blob, bytes, sender FROM node WHERE b = ?1 AND id = ?2")
         atPlace = try database.prepare("SELECT id FROM node WHERE b = ?1 AND parent = ?2 AND tag = ?3")
         children = try database.prepare("SELECT id FROM node WHERE b = ?1 AND parent = ?2 ORDER BY tag LIMIT ?3")
         newest = try database.prepare(Text.newest)
@@ -50,6 +57,8 @@ struct NodeQueries {
             SELECT length FROM blob WHERE id = ?1 AND (app = ?2 AND user = ?3
             OR EXISTS (SELECT 1 FROM node WHERE b = ?4 AND blob = ?1))
             """)
+        inboxCount = try database.prepare(Text.inboxCount)
+        policy = try database.prepare("SELECT content FROM inbox_policy WHERE app = ?1 AND user = ?2")
         usage = try database.prepare("SELECT nodes, bytes FROM tree_use WHERE b = ?1")
     }
 }

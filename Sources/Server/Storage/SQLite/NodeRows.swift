@@ -14,13 +14,14 @@ struct NodeRows {
     private let forgetting: Statement
     private let adoption: Statement
     private let adding: Statement
+    private let policy: Statement
 
     init(_ database: Database) throws(SQLiteError) {
         self.database = database
         insertion = try database.prepare(
             """
-            INSERT INTO node (b, id, parent, tag, gid, t, x, blob, kids, bytes)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            INSERT INTO node (b, id, parent, tag, gid, t, x, blob, kids, bytes, sender)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
             """)
         deletion = try database.prepare("DELETE FROM node WHERE b = ?1 AND id = ?2 RETURNING parent, kids, blob, bytes")
         adding = try database.prepare(
@@ -37,6 +38,8 @@ struct NodeRows {
             DELETE FROM batch WHERE b = ?1 AND gid <= (SELECT gid FROM batch WHERE b = ?1 ORDER BY gid DESC
                 LIMIT 1 OFFSET ?2)
             """)
+        policy = try database.prepare(
+            "INSERT OR REPLACE INTO inbox_policy (app, user, content) VALUES (?1, ?2, ?3)")
         forgetting = try database.prepare("DELETE FROM batch WHERE b = ?1 AND id = ?2")
     }
 
@@ -101,7 +104,7 @@ struct NodeRows {
         let parent = row.place.parent.stored
         try insertion.bind(1, write.bucket).bind(2, write.node.octets).bind(3, parent)
             .bind(4, row.place.tag.stored).bind(5, row.gid).bind(6, row.changed).bind(7, row.burnTime)
-            .bind(8, row.blob?.octets).bind(9, kids).bind(10, Int64(row.bytes)).run()
+            .bind(8, row.blob?.octets).bind(9, kids).bind(10, Int64(row.bytes)).bind(11, row.sender?.text).run()
         effects.add(1, Int64(row.bytes), to: write.bucket)
         effects.kids[Parent(bucket: write.bucket, id: parent), default: 0] += 1
         guard let blob = row.blob?.octets else { return true }
@@ -115,6 +118,12 @@ struct NodeRows {
         try answering.bind(1, answer.bucket).bind(2, answer.batch.octets).bind(3, answer.digest)
             .bind(4, answer.answer).bind(5, answer.gid).bind(6, answer.time).run()
         try trimming.bind(1, answer.bucket).bind(2, Int64(BatchAnswer.perTreeMax)).run()
+    }
+
+    /// Inside the open transaction.
+    func write(_ write: WriteBatch.PolicyWrite) throws(SQLiteError) {
+        try policy.bind(1, write.app.text).bind(2, write.user.text)
+            .bind(3, JSONValue.object(write.policy.object).serialized()).run()
     }
 
     /// Inside the open transaction.
@@ -206,6 +215,25 @@ extension SQLiteReader {
         return places
     }
 
+    final func inboxPolicy(of owner: BucketID) throws(StoreError) -> InboxPolicy {
+        let content = try storing("reading a policy") { () throws(SQLiteError) in
+            try queries.nodes.policy.bind(1, owner.app.text).bind(2, owner.user.text).first { $0.bytes(0) }
+        }
+        guard let content else { return InboxPolicy() }
+        do throws(TreeCallFault) { return try InboxPolicy(parsing: content) } catch {
+            throw StoreError(.corrupt, "a row of the table inbox_policy is not a policy: \(error)")
+        }
+    }
+
+    final func inboxCount(of sender: UserID, in bucket: BucketRow) throws(StoreError) -> InboxCount {
+        try storing("counting the nodes of an inbox") { () throws(SQLiteError) in
+            try queries.nodes.inboxCount.bind(1, bucket).bind(2, sender.text)
+                .bind(3, Int64(TreeLimits.inboxNodesMax)).first {
+                    InboxCount(all: Int($0.integer(0)), ofSender: Int($0.integer(1)))
+                } ?? InboxCount()
+        }
+    }
+
     final func usage(of owner: BucketID, in bucket: BucketRow) throws(StoreError) -> TreeUsage {
         try reading { () throws(StoreError) in
             try storing("reading the usage of a tree") { () throws(SQLiteError) in
@@ -228,7 +256,7 @@ extension SQLiteReader {
 }
 
 extension NodeRow {
-    /// The columns parent, tag, gid, t, x, blob and bytes.
+    /// The columns parent, tag, gid, t, x, blob, bytes and sender.
     ///
     /// - Returns: nil when they are not a place.
     fileprivate init?(stored row: Statement) {
@@ -236,7 +264,8 @@ extension NodeRow {
         self.init(
             place: NodePlace(parent: parent, tag: tag), gid: row.integer(2), changed: row.integer(3),
             burnTime: row.optionalInteger(4), blob: row.optionalBytes(5).flatMap(BlobID.init(octets:)),
-            bytes: Int(row.integer(6)))
+            bytes: Int(row.integer(6)), 
+            sender: row.optionalBytes(7).flatMap { try? UserID(String(decoding: $0, as: UTF8.self)) })
     }
 }
 

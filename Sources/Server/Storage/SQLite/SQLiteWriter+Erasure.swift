@@ -28,7 +28,7 @@ extension SQLiteWriter {
                 // The other tables of an account were cleared when it was closed. Users of partners have no account, so
                 // their rows are deleted now.
                 for table: (name: String, user: String) in [
-                    ("entity_bundle", "entity"), ("pro", "user"), ("erasure", "user"),
+                    ("entity_bundle", "entity"), ("pro", "user"), ("inbox_policy", "user"), ("erasure", "user"),
                 ] {
                     try database.statement("DELETE FROM \(table.name) WHERE app = ?1 AND \(table.user) = ?2")
                         .bind(1, erasure.app.text).bind(2, erasure.user.text).run()
@@ -115,7 +115,7 @@ extension SQLiteWriter {
             try BlobRows.add(BlobUsage(count: -1, bytes: -blob.length), to: app, user, database)
             budget.spend()
         }
-        guard !budget.isSpent else { return false }
+        guard !budget.isSpent, try releaseBlobs(of: app, user, &budget) else { return false }
         let open = try database.statement("SELECT open, uploads FROM blob_use WHERE app = ?1 AND user = ?2")
             .bind(1, app).bind(2, user).first { BlobUsage(openBytes: -$0.integer(0), openCount: -Int($0.integer(1))) }
         if let open { try BlobRows.add(open, to: app, user, database) }
@@ -124,6 +124,27 @@ extension SQLiteWriter {
         try database.statement("DELETE FROM blob_use WHERE app = ?1 AND user = ?2 AND blobs = 0").bind(1, app)
             .bind(2, user).run()
         return true
+    }
+
+    /// Blobs to which nodes of other trees refer have no owner from now on: they count for the app only, until the last
+    /// reference goes.
+    /// - Returns: whether none is left.
+    private func releaseBlobs(of app: String, _ user: String, _ budget: inout Budget) throws(SQLiteError) -> Bool {
+        var (count, bytes) = (Int64(0), Int64(0))
+        try database.statement(
+            """
+            UPDATE blob SET user = '' WHERE id IN (SELECT id FROM blob WHERE app = ?1 AND user = ?2 LIMIT ?3)
+            RETURNING length
+            """
+        ).bind(1, app).bind(2, user).bind(3, Int64(budget.rows)).forEach { (row) throws(SQLiteError) in
+            count += 1
+            bytes += row.integer(0)
+        }
+        guard count > 0 else { return true }
+        budget.rows -= Int(count)
+        try database.statement("UPDATE blob_use SET blobs = blobs - ?3, bytes = bytes - ?4 WHERE app = ?1 AND user = ?2")
+            .bind(1, app).bind(2, user).bind(3, count).bind(4, bytes).run()
+        return !budget.isSpent
     }
 
     /// The tables with blocks of ccids: in log order and in hash order.

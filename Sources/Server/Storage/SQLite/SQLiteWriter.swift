@@ -104,6 +104,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
                 throw SQLiteError.refused("a blob was removed")
             }
             for answer in batch.answers { try nodeRows.write(answer) }
+            for policy in batch.policies { try nodeRows.write(policy) }
             for (bucket, news) in zip(batch.buckets, batch.news) {
                 try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news)
             }

@@ -35,11 +35,13 @@ enum Schema {
         // - node (the nodes of trees that are not removed): `id` 16 bytes; `parent` the 16 bytes of a node or the name
         //   of a trunk; `tag` 20 bytes; `gid` its newest change; `t` the stamp of that change; `x` its burn time, NULL
         //   for none; `kids` number of nodes directly below; `blob` the blob that the record refers to;
-        //   `bytes` of the record.
+        //   `bytes` of the record; `sender` the account that has put it into the inbox, NULL for others.
+        // - inbox_policy: `content` the policy as JSON (`InboxPolicy`).
         // - tree_use: number of rows of `node` of a bucket, and the sum of their bytes.
         // - batch (answers of batches of trees): `id` 16 bytes; `digest` SHA-256 of the batch as sent; `gid` its last
         //   change; `ts` time.
-        // - blob (complete blobs): `id` 16 bytes; `app`, `user` the owner; `length` bytes; `completed` time; `orphaned`
+        // - blob (complete blobs): `id` 16 bytes; `app`, `user` the owner, '' if it was
+        //   erased; `length` bytes; `completed` time; `orphaned`
         //   time since which no node refers to it, NULL while one does.
         // - upload (open ones, and complete ones for a while): `id` also of the blob; `part` bytes of each part but the
         //   last; `begun`, `completed` times; `proof` the hash by which it was completed.
@@ -236,6 +238,13 @@ enum Schema {
         ALTER TABLE node ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
         CREATE TABLE tree_use (b INTEGER PRIMARY KEY, nodes INTEGER NOT NULL, bytes INTEGER NOT NULL);
         INSERT INTO tree_use SELECT b, count(*), 0 FROM node GROUP BY b;
+        """,
+        // Nodes by other accounts, and policies of inboxes.
+        """
+        ALTER TABLE node ADD COLUMN sender TEXT;
+        CREATE INDEX node_sender ON node (b, sender) WHERE sender IS NOT NULL;
+        CREATE TABLE inbox_policy (app TEXT NOT NULL, user TEXT NOT NULL, content BLOB NOT NULL,
+            PRIMARY KEY (app, user)) WITHOUT ROWID;
         """,
     ]
 
