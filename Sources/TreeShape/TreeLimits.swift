@@ -6,12 +6,14 @@ public enum TreeLimits {
     public static let recordBytesMax = 65_536
     /// Bytes that the server's stamps add to it at most: two numbers and a user name.
     public static let stampBytesMax = 1_024
-    /// Levels of JSON in a record: the record, the list of wraps, a wrap.
-    static let jsonDepthMax = 3
+    /// Levels of JSON in a record: the record, the list of wraps, a wrap; or `l`, its members, a member.
+    static let jsonDepthMax = 4
     /// Levels of nodes below a trunk (treesystem 4.8, rule 3): a child of a trunk is at depth 1.
     public static let depthMax = 64
     /// Wrapped node keys of one record. A record of 64 KiB has room for about as many wraps of users.
     public static let wrapsMax = 256
+    /// Members of a shared branch: the list and a wrap for each of them fit into a record.
+    public static let shareMembersMax = 150
     /// Bytes of a key that is wrapped under the parent's key: suite, nonce, 32 bytes, tag.
     public static let parentWrapBytes: Int = SealedMessage.extraBytes + NodeKey.bytesCount
     /// Bytes of a key that is wrapped with a password, whose parameters are in the wrap.
