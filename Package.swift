@@ -77,7 +77,8 @@ let libraries: [Target] = [
         "ThicketServer", "Sources/Server",
         [
             "ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketKeyLog", "ThicketSealedShape", "ThicketTreeShape",
-            "ThicketSQLite", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "ThicketPlatform", "CThicketCores", "CCurl",
+            "ThicketSQLite", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "ThicketPlatform",
+            "CThicketCores", "CCurl",
         ],
         resources: [.embedInCode("REST/openapi.yaml")], settings: singleThreaded),
     library(

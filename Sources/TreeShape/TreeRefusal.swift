@@ -94,7 +94,8 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .badSignature: "the record is not signed by the caller with its newest keys"
         case .repeated: "a node of this id was in the receiver's tree before"
         case .inboxFull: "the receiver's inbox is full"
-        case .tooFrequent: "the caller sends to this receiver more than \(TreeLimits.messagesPerMinuteMax) messages a minute"
+        case .tooFrequent:
+            "the caller sends to this receiver more than \(TreeLimits.messagesPerMinuteMax) messages a minute"
         }
     }
 }

@@ -22,6 +22,9 @@ extension ShardCore {
             try write(plan, of: request, results, submitted, to: bucket)
         } catch {
             refuse(submitted, error.reason, at: error.operation)
+            // The refusal may follow from what the open group has decided for another tree: if the group is not
+            // written, neither is the refusal sent.
+            if request.reachesOtherTrees, group.hasRows { group.touch(bucket) }
         }
     }
 

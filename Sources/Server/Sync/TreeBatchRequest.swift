@@ -12,6 +12,8 @@ public struct TreeBatchRequest: Sendable {
 
     /// Whether the shard can decide the batch.
     var isReady: Bool { copies != .unchecked || !hasCopies }
+    /// Whether an operation looks at another tree than the caller's.
+    var reachesOtherTrees: Bool { batch.operations.contains { $0.receiver != nil } }
     /// Whether an operation needs a signature.
     var hasCopies: Bool {
         batch.operations.contains { if case .copy = $0 { true } else { false } }

@@ -60,7 +60,8 @@ struct TreeEngine {
         let before = live?.value
         var record = record
         let now = max(0, min(now, TreeLimits.timeMax))
-        record.stamps = RecordStamps(changed: now, created: before?[RecordKey.created.rawValue]?.intValue ?? now,
+        record.stamps = RecordStamps(
+            changed: now, created: before?[RecordKey.created.rawValue]?.intValue ?? now,
             sender: sender ?? Self.keptSender(of: before, in: record))
         let object = record.object
         let size = object.serializedSize

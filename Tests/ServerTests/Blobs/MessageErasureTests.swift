@@ -40,7 +40,8 @@ struct MessageErasureTests {
         }
     }
 
-    @Test("the blob of a message stays after its sender was erased, counts for the app, and goes with the message",
+    @Test(
+        "the blob of a message stays after its sender was erased, counts for the app, and goes with the message",
         arguments: [1, 1_000])
     func sender(rowsMax: Int) throws {
         let shard = try TestShard.tree(store: try folder.open())

@@ -111,7 +111,8 @@ struct MessageRESTTests {
         for (line, token) in [("GET \(path)", "ann-token"), ("PUT \(path)", "ann-token")] {
             #expect(try ask(line, token: token, body: Array((line.hasPrefix("P") ? everyone : "").utf8)).status == 404)
         }
-        #expect(try ask("PUT /1/app/tree/\(Self.ann)/inbox", token: "read-token", body: Array(everyone.utf8)).status == 401)
+        #expect(
+            try ask("PUT /1/app/tree/\(Self.ann)/inbox", token: "read-token", body: Array(everyone.utf8)).status == 401)
         #expect(try ask("POST \(path)", token: "bob-token").status == 405)
         let long = (0...1_000).map { "\"u\($0)\"" }.joined(separator: ",")
         for wrong in [
@@ -119,7 +120,9 @@ struct MessageRESTTests {
             #"{"policy":"nobody","blocked":[1]}"#, #"{"policy":"nobody","other":[]}"#,
             "{\"policy\":\"nobody\",\"contacts\":[\(long)]}",
         ] {
-            #expect(try ask("PUT \(path)", token: "bob-token", body: Array(wrong.utf8)).status == 400, "\(wrong.prefix(60))")
+            #expect(
+                try ask("PUT \(path)", token: "bob-token", body: Array(wrong.utf8)).status == 400, "\(wrong.prefix(60))"
+            )
         }
         #expect(text(try ask("GET \(path)", token: "bob-token")) == blocked)
     }

@@ -50,7 +50,9 @@ struct MessageAttackTests {
         #expect(again.reason == .repeated && again.code == 409 && again.refused?.tree?.current == nil)
         try shard.make(3, by: "bob", nil, TestShard.delete(2, sv: 1))
         let later = try shard.make(4, people, copy(2, to: "bob"))
-        #expect(later == again, "the sender does not learn whether the receiver has removed it")
+        #expect(
+            later.reason == again.reason && later.refused?.detail == again.refused?.detail,
+            "the sender does not learn whether the receiver has removed it")
         try shard.makeTree(of: "carol")
         #expect(try shard.make(5, by: "carol", people, copy(2, to: "bob", by: "carol")).reason == .repeated)
     }
@@ -118,7 +120,8 @@ struct MessageAttackTests {
         let stale = try shard.make(5, people, copy(2, mine, from: CopySource(NodeText.id(1), version: 2)))
         #expect(stale.reason == .stale && stale.refused?.tree?.current == 1)
         #expect(
-            try shard.make(6, people, copy(2, mine, from: CopySource(NodeText.id(9), version: 1))).reason == .nodeMissing)
+            try shard.make(6, people, copy(2, mine, from: CopySource(NodeText.id(9), version: 1))).reason
+                == .nodeMissing)
         #expect(try shard.make(7, people, copy(2, mine, from: source)).results == [.version(1)])
         #expect(try shard.make(8, people, copy(3, other)).results == [.version(1)])
         // The receiver reads through its own node, nobody else's.
@@ -129,10 +132,10 @@ struct MessageAttackTests {
         // The sender's node goes: the blob stays while the receiver refers to it.
         try shard.make(9, TestShard.delete(1, sv: 1))
         // The foreign one, to which nothing refers, goes; this one stays.
-        #expect(try ledger.collect(until: .max, limit: 10) == 1)
+        #expect(try ledger.collect(until: 1 << 40, limit: 10) == 1)
         #expect(try ledger.length(of: mine, in: NodeText.id(2), of: app, bob) == ModelTree.blobLength)
         try shard.make(10, by: "bob", nil, TestShard.delete(2, sv: 1))
-        #expect(try ledger.collect(until: .max, limit: 10) == 1)
+        #expect(try ledger.collect(until: 1 << 40, limit: 10) == 1)
     }
 
     @Test("a server without a key log refuses copies for now, and says nothing about receivers")

@@ -16,7 +16,8 @@ struct MessageTests {
     ) throws -> TreeOperation { try people.copy(number, from: author, to: receiver, below: parent) }
 
     @Test(
-        "a message and its attachment are at all receivers together, with the sender's stamp", arguments: Memory.allCases)
+        "a message and its attachment are at all receivers together, with the sender's stamp",
+        arguments: Memory.allCases)
     func delivery(memory: Memory) throws {
         let shard = try TestShard.tree(memory)
         try shard.makeTree(of: "bob")
@@ -86,6 +87,18 @@ struct MessageTests {
         for name in ["bob", "carol"] { #expect(try shard.numbers(of: name) == []) }
         #expect(try shard.send(shard.batch(2, operations, people)).first?.results.count == 2)
         for name in ["bob", "carol"] { #expect(try shard.numbers(of: name) == [2]) }
+    }
+
+    @Test("a refusal that follows from a message of the same group is not sent if the group is not written")
+    func derivedRefusal() throws {
+        let store = MemoryStore(faults: { $0.number == 3 ? .fail(StoreError(.full, "a test")) : .none })
+        let shard = try TestShard.tree(.warm, store: store)
+        try shard.makeTree(of: "carol")
+        let replies = try shard.send(
+            shard.batch(1, [copy(2, to: "bob")], people),
+            shard.batch(2, by: "carol", [copy(2, to: "bob", by: "carol")], people))
+        #expect(replies.map(\.code) == [503, 503])
+        #expect(try shard.make(3, by: "carol", people, copy(2, to: "bob", by: "carol")).results == [.version(1)])
     }
 
     @Test("everyone, contacts, nobody and blocked: who is refused gets the answer of a receiver that does not exist")
@@ -159,7 +172,8 @@ struct MessageTests {
         try shard.make(1, people, copy(2, to: "bob"), copy(3, to: "bob", below: 2), copy(4, to: "bob"))
         let refused: [(String, TreeOperation)] = [
             ("carol", .burn(NodeText.id(2), to: bob)), (TestShard.ann, .burn(NodeText.id(3), to: bob)),
-            (TestShard.ann, .burn(NodeText.id(9), to: bob)), (TestShard.ann, .burn(NodeText.id(2), to: try UserID("dave"))),
+            (TestShard.ann, .burn(NodeText.id(9), to: bob)),
+            (TestShard.ann, .burn(NodeText.id(2), to: try UserID("dave"))),
             ("bob", .burn(NodeText.id(2), to: bob)),
         ]
         for (index, (name, operation)) in refused.enumerated() {

@@ -264,7 +264,7 @@ extension NodeRow {
         self.init(
             place: NodePlace(parent: parent, tag: tag), gid: row.integer(2), changed: row.integer(3),
             burnTime: row.optionalInteger(4), blob: row.optionalBytes(5).flatMap(BlobID.init(octets:)),
-            bytes: Int(row.integer(6)), 
+            bytes: Int(row.integer(6)),
             sender: row.optionalBytes(7).flatMap { try? UserID(String(decoding: $0, as: UTF8.self)) })
     }
 }

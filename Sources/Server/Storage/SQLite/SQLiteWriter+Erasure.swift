@@ -142,8 +142,10 @@ extension SQLiteWriter {
         }
         guard count > 0 else { return true }
         budget.rows -= Int(count)
-        try database.statement("UPDATE blob_use SET blobs = blobs - ?3, bytes = bytes - ?4 WHERE app = ?1 AND user = ?2")
-            .bind(1, app).bind(2, user).bind(3, count).bind(4, bytes).run()
+        try database.statement(
+            "UPDATE blob_use SET blobs = blobs - ?3, bytes = bytes - ?4 WHERE app = ?1 AND user = ?2"
+        )
+        .bind(1, app).bind(2, user).bind(3, count).bind(4, bytes).run()
         return !budget.isSpent
     }
 
