@@ -51,7 +51,8 @@ let libraries: [Target] = [
     library("ThicketCrypto", "Sources/Crypto", ["ThicketPlatform", "COpenSSL", "CUTF8Proc"]),
     library("ThicketSQLite", "Sources/SQLite", ["CSQLite"]),
     // Authentication and authorization: pure decisions over directories that are passed in.
-    library("ThicketAuth", "Sources/Auth", ["ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
+    library(
+        "ThicketAuth", "Sources/Auth", ["ThicketKeyLog", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
     // What a server can check of sealed content without being able to open it.
     library("ThicketSealedShape", "Sources/SealedShape", ["ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
     // Sealed buckets: what devices do with content that the server cannot read. Pure.
@@ -240,7 +241,7 @@ let suites: [Target] = [
         "AuthTests",
         [
             "ThicketNet", "ThicketScheduling",
-            "ThicketAuth", "ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto",
+            "ThicketAuth", "ThicketKeyLog", "ThicketTestServer", "ThicketServer", "ThicketProtocol", "ThicketCrypto",
             "ThicketSQLite",
             "ThicketTestSupport", "CThicketAllocations",
         ]),

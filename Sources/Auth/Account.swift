@@ -1,4 +1,5 @@
 import ThicketCrypto
+public import ThicketKeyLog
 import ThicketPlatform
 import ThicketProtocol
 
@@ -98,7 +99,7 @@ public struct Account: Sendable, Hashable {
     }
 
     /// The form in which names are compared: case does not distinguish e-mail addresses.
-    public static func folded(_ name: String) -> String { name.lowercased() }
+    public static func folded(_ name: String) -> String { KeyLogHandle.folded(name) }
 }
 
 /// A token to be stored. Its text is returned to its owner once and stored nowhere.
@@ -227,9 +228,14 @@ public protocol AccountDirectory: AnyObject {
     func account(_ user: String, in app: String) throws(DirectoryError) -> Account?
 
     /// Adds an account with its first token.
-    /// - Parameter bundle: version 1 of it, if the account has one.
+    /// - Parameters:
+    ///   - bundle: version 1 of it, if the account has one.
+    ///   - entries: of the key log, added in the same step.
     /// - Returns: false, and nothing is added, when the name is taken.
-    func add(_ account: Account, bundle: [UInt8]?, token: NewToken, now: Int64) throws(DirectoryError) -> Bool
+    /// - Throws: an error with `refusedEntry`, and nothing is added, when an entry does not follow those in the log.
+    func add(
+        _ account: Account, bundle: [UInt8]?, entries: [KeyLogEntry], token: NewToken, now: Int64
+    ) throws(DirectoryError) -> Bool
     /// Whether no account has had the id, or all data of that account is erased.
     func isFree(_ user: String, in app: String) throws(DirectoryError) -> Bool
     /// How the app's users may log in.
@@ -256,10 +262,13 @@ public protocol AccountDirectory: AnyObject {
     func oldLogin(of user: String, in app: String) throws(DirectoryError) -> OldLogin?
     /// Begins the upgrade of an account with a sent password to client-side keys, under the same user id: name, proof
     /// and bundle are the new ones, the old login stays valid beside them, and all tokens but the new one end.
+    /// - Parameter entries: of the key log, added in the same step.
     /// - Returns: false, and nothing is changed, when another user has the name, the account has a bundle or does
     ///   not exist, or its proof is not `before`.
+    /// - Throws: an error with `refusedEntry`, and nothing is changed, when an entry does not follow those in the log.
     func upgrade(
-        _ account: Account, from before: Account.Proof, old: OldLogin, bundle: [UInt8], token: NewToken, now: Int64
+        _ account: Account, from before: Account.Proof, old: OldLogin, bundle: [UInt8], entries: [KeyLogEntry],
+        token: NewToken, now: Int64
     ) throws(DirectoryError) -> Bool
     /// Ends the old login and, if one existed, all tokens of the user but the new one.
     /// - Returns: whether an old login existed.

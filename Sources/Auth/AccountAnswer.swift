@@ -1,3 +1,4 @@
+import ThicketKeyLog
 import ThicketProtocol
 
 /// Bounds that account requests can reach. Each has a name in the metrics.
@@ -24,6 +25,8 @@ public enum AccountLimit: Sendable, Hashable, CaseIterable {
 enum AccountRefusal: Error {
     /// The request cannot be used, for any sender.
     case badRequest(String)
+    /// An entry of the key log is not one that the account may add.
+    case badEntry(KeyLogError)
     /// The API key is not one of the app's.
     case badKey
     /// The API key is the app's, but does not permit this.
@@ -85,6 +88,7 @@ public enum AccountAnswer {
         case .json:
             var body: JSONObject = ["code": .string(code), "message": .string(text), "hint": .string(hint)]
             if case .outdated(let current) = refusal { body["version"] = .number(JSONNumber(current)) }
+            if case .badEntry(let error) = refusal { body["reason"] = .string(error.kind.rawValue) }
             response = json(status, body)
         }
         if case .limited(_, let seconds) = refusal { response.fields.append("retry-after", String(max(1, seconds))) }
@@ -105,6 +109,11 @@ extension AccountRefusal {
     fileprivate var words: (status: Int, code: String, text: String, hint: String) {
         switch self {
         case .badRequest(let what): (400, "invalid_request", what, "Change the request as the message says.")
+        case .badEntry(let error):
+            (
+                400, "bad_entry", error.description,
+                "Make the entry from the account's keys and the newest entry that the log has of it."
+            )
         case .badKey:
             (401, "invalid_key", "invalid API key", "Send a key of this app in X-Simperium-API-Key, or as client_id.")
         case .needsAdminKey:

@@ -3,7 +3,7 @@ import ThicketProtocol
 /// The members of a request's body, whatever its content type: clients send JSON labelled as a form, and forms
 /// without a type. JSON is therefore tried first, then a form.
 struct AccountBody {
-    private let object: JSONNode?
+    let object: JSONNode?
     private let form: [(name: String, value: String)]
 
     /// Deepest nesting of the JSON.

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketKeyLog
 import ThicketProtocol
 
 /// `create/`, `authorize/`, `update/`, `reset_password/` and `delete/`, as Simperium's clients send them.
@@ -238,12 +239,12 @@ extension AccountService {
 
     /// Stores a new account with its first token.
     mutating func add(
-        _ account: Account, bundle: [UInt8]?, _ asked: Asked, device: String = ""
+        _ account: Account, bundle: [UInt8]?, entries: [KeyLogEntry] = [], _ asked: Asked, device: String = ""
     ) throws(AccountRefusal) -> String {
         let (text, token) = makeToken(asked, device: device)
         let now = asked.milliseconds
         let isNew = try directory { (d) throws(DirectoryError) in
-            try d.add(account, bundle: bundle, token: token, now: now)
+            try d.add(account, bundle: bundle, entries: entries, token: token, now: now)
         }
         guard isNew else {
             // A taken name is revealed, but each one counts against the address, so that few can be tried.

@@ -49,7 +49,9 @@ extension AccountService {
         try admitRegistration(asked)
         let account = Account(
             user: try newUser(recover, asked), app: asked.app.text, name: name, proof: .key(proof))
-        let token = try add(account, bundle: bundle, asked, device: device)
+        let entries = try SentEntries.firsts(
+            body, of: account.user, named: name, app: account.app, now: asked.milliseconds)
+        let token = try add(account, bundle: bundle, entries: entries, asked, device: device)
         return AccountAnswer.success([
             "userid": .string(account.user), "access_token": .string(token), "version": .number(JSONNumber(Int64(1))),
         ])

@@ -1,4 +1,5 @@
 import ThicketCrypto
+import ThicketKeyLog
 import ThicketProtocol
 
 /// `auth/upgrade`: an account with a sent password, such as one of the old notes app, gets client-side keys
@@ -32,17 +33,22 @@ extension AccountService {
             user: before.user, folded: Account.folded(before.name), salt: salt, hash: hash, wrap: wrap)
         var account = before
         (account.name, account.proof) = (name, .key(proof))
-        return try begin(account, from: before, old, bundle, device, asked)
+        let entries = try SentEntries.firsts(
+            body, of: account.user, named: name, app: account.app, now: asked.milliseconds)
+        return try begin(account, from: before, old, (bundle, entries), device, asked)
     }
 
     private mutating func begin(
-        _ account: Account, from before: Account, _ old: OldLogin, _ bundle: [UInt8], _ device: String, _ asked: Asked
+        _ account: Account, from before: Account, _ old: OldLogin, _ keys: (bundle: [UInt8], entries: [KeyLogEntry]),
+        _ device: String, _ asked: Asked
     ) throws(AccountRefusal) -> HTTPResponse {
         let (text, token) = makeToken(asked, device: device)
         let user = try identity(of: account)
         let now = asked.milliseconds
         let isDone = try directory { (d) throws(DirectoryError) in
-            try d.upgrade(account, from: before.proof, old: old, bundle: bundle, token: token, now: now)
+            try d.upgrade(
+                account, from: before.proof, old: old, bundle: keys.bundle, entries: keys.entries, token: token,
+                now: now)
         }
         guard isDone else { throw try refusal(of: account, asked) }
         notes.ended = user

@@ -211,6 +211,7 @@ public struct AccountService {
         do throws(DirectoryError) {
             return try body(directory)
         } catch {
+            if let refusal = error.refusedEntry { throw .badEntry(refusal) }
             throw .unavailable(error)
         }
     }

@@ -1,4 +1,5 @@
 import ThicketCrypto
+public import ThicketKeyLog
 import ThicketPlatform
 
 /// An organisation with users of its own, whose server signs their tokens.
@@ -143,6 +144,12 @@ public enum Revocation: Sendable, Hashable {
 public struct DirectoryError: Error, Sendable, CustomStringConvertible {
     /// For the log.
     public let description: String
+    /// Why an entry of the key log was refused; nil: the directory itself failed.
+    public let refusedEntry: KeyLogError?
+
     /// An error with this text.
-    public init(_ description: String) { self.description = description }
+    public init(_ description: String) { (self.description, refusedEntry) = (description, nil) }
+
+    /// A refused entry.
+    public init(_ refusal: KeyLogError) { (description, refusedEntry) = (refusal.description, refusal) }
 }

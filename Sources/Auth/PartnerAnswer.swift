@@ -55,6 +55,13 @@ public enum PartnerAnswer {
         switch refusal {
         case .tooLarge(let what): failure(413, "Validation", "2", what)
         case .badRequest(let what): invalid(what)
+        case .badEntry(let error):
+            json(
+                400,
+                [
+                    "type": .string("Validation"), "code": .string("bad_entry"),
+                    "message": .string(error.description), "reason": .string(error.kind.rawValue),
+                ])
         default: unavailable
         }
     }

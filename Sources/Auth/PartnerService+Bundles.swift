@@ -1,4 +1,5 @@
 import ThicketCrypto
+public import ThicketKeyLog
 import ThicketPlatform
 import ThicketProtocol
 
@@ -33,8 +34,12 @@ public protocol EntityBundles: AnyObject {
     /// nil when the user has none in the app.
     func bundle(of entity: String, in app: String) throws(DirectoryError) -> EntityBundle?
     /// Writes the bundle if the stored one has the version before it (0: none is stored).
+    /// - Parameter entries: of the key log, added in the same step; a reset is authorised.
     /// - Returns: whether it was written.
-    func put(_ bundle: EntityBundle, of entity: String, in app: String) throws(DirectoryError) -> Bool
+    /// - Throws: an error with `refusedEntry`, and nothing is written, when an entry does not follow those in the log.
+    func put(
+        _ bundle: EntityBundle, of entity: String, in app: String, entries: [KeyLogEntry]
+    ) throws(DirectoryError) -> Bool
     /// Keyed hash of a secret that a client sends, under the server's key file.
     func verifier(of secret: [UInt8]) -> [UInt8]
 }
@@ -62,19 +67,47 @@ extension PartnerService {
         let kept = try directory.bundle(of: entity, in: asked.app.text)
         let body: AccountBody
         let next: EntityBundle
+        let entries: [KeyLogEntry]
         do throws(AccountRefusal) {
             body = try .init(asked.request.body)
             next = try self.next(kept, body)
+            entries = try Self.entries(body, isFirst: kept == nil, entity, asked)
         } catch {
             return PartnerAnswer.of(error)
         }
         if let recovery = kept?.recovery { try prove(body, recovery, entity, asked) }
         let version = kept?.bundle.version ?? 0
-        guard next.bundle.version == version + 1, try directory.put(next, of: entity, in: asked.app.text) else {
+        let isWritten: Bool
+        do throws(DirectoryError) {
+            let follows = next.bundle.version == version + 1
+            isWritten = follows ? try directory.put(next, of: entity, in: asked.app.text, entries: entries) : false
+        } catch {
+            guard let refusal = error.refusedEntry else { throw error }
+            return PartnerAnswer.of(.badEntry(refusal))
+        }
+        guard isWritten else {
             let current = try directory.bundle(of: entity, in: asked.app.text)
             return PartnerAnswer.outdated(current: current?.bundle.version ?? 0)
         }
         return Self.unkept(PartnerAnswer.success(["version": .number(JSONNumber(next.bundle.version))]))
+    }
+
+    /// The entries of the first bundle. The log takes later ones from the user (`POST keylog/entries`).
+    private static func entries(
+        _ body: AccountBody, isFirst: Bool, _ entity: String, _ asked: BundleAsked
+    ) throws(AccountRefusal) -> [KeyLogEntry] {
+        guard isFirst || !body.has("entries") else {
+            throw .badRequest("entries are sent with the first bundle; later ones to keylog/entries")
+        }
+        let now = Int64(max(-1e15, min(1e15, asked.now * 1_000)))
+        return try SentEntries.first(body, ofEntity: entity, app: asked.app.text, now: now)
+    }
+
+    /// The user of a partner's login token, for other parts of the server.
+    /// - Parameter now: seconds since 1970.
+    /// - Throws: `TokenRefusal`; `DirectoryError`.
+    public func user(of request: HTTPRequest, in app: AppID, now: Double) throws -> String {
+        try owner(BundleAsked(request: request, app: app, now: now))
     }
 
     /// The user of the login token, checked as in the data API.
@@ -151,13 +184,17 @@ extension PartnerService {
     }
 }
 
+extension PartnerService {
+    /// Whether the token of a request has the form of a partner's.
+    public static func hasLoginToken(_ request: HTTPRequest) -> Bool {
+        single("x-simperium-token", in: request.fields)?.utf8.contains(UInt8(ascii: ".")) ?? false
+    }
+}
+
 extension AccountRoute {
     /// The partner route of a request for an account's bundle that carries a partner's token: such tokens have
     /// dots, the server's have none.
     public func ofPartner(_ request: HTTPRequest) -> PartnerService.Route? {
-        guard call == .bundle, let token = PartnerService.single("x-simperium-token", in: request.fields),
-            token.utf8.contains(UInt8(ascii: "."))
-        else { return nil }
-        return .bundle(app)
+        call == .bundle && PartnerService.hasLoginToken(request) ? .bundle(app) : nil
     }
 }

@@ -18,7 +18,7 @@ public struct KeyLog: Sendable {
     private var map = SparseMerkleMap()
     /// By user: indices into `entries`.
     private var chains = [Digest256: [Int]]()
-    private var newest: KeyLogHead?
+    var newest: KeyLogHead?
 
     /// The outcome of an append.
     public enum Appended: Sendable, Equatable {
@@ -88,7 +88,10 @@ public struct KeyLog: Sendable {
         return entry
     }
 
-    private mutating func append(_ entry: KeyLogEntry) {
+    /// Number of a user's entries.
+    func count(of user: String) -> Int { chains[KeyLogEntry.mapKey(of: user)]?.count ?? 0 }
+
+    mutating func append(_ entry: KeyLogEntry) {
         let user = KeyLogEntry.mapKey(of: entry.user)
         chains[user, default: []].append(entries.count)
         entries.append(entry.bytes)

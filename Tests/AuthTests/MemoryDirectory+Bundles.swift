@@ -1,5 +1,6 @@
 import ThicketAuth
 import ThicketCrypto
+import ThicketKeyLog
 
 /// Bundles in memory.
 extension MemoryDirectory {
@@ -7,7 +8,9 @@ extension MemoryDirectory {
         bundles["\(app) \(entity)"]
     }
 
-    func put(_ bundle: EntityBundle, of entity: String, in app: String) throws(DirectoryError) -> Bool {
+    func put(
+        _ bundle: EntityBundle, of entity: String, in app: String, entries: [KeyLogEntry]
+    ) throws(DirectoryError) -> Bool {
         let name = "\(app) \(entity)"
         guard (bundles[name]?.bundle.version ?? 0) + 1 == bundle.bundle.version else { return false }
         bundles[name] = bundle

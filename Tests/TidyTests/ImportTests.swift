@@ -11,7 +11,7 @@ struct ImportTests {
         ("Sources/Protocol", ["Glibc", "Darwin"]),
         // The C library for its mappings of memory only.
         ("Sources/Crypto", ["COpenSSL", "CUTF8Proc", "Glibc", "Darwin"]),
-        ("Sources/Auth", ["ThicketProtocol", "ThicketCrypto"]),
+        ("Sources/Auth", ["ThicketKeyLog", "ThicketProtocol", "ThicketCrypto"]),
         ("Sources/SealedShape", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/Sealed", ["ThicketSealedShape", "ThicketProtocol", "ThicketCrypto"]),
         ("Sources/KeyLog", ["ThicketProtocol", "ThicketCrypto"]),
@@ -69,7 +69,7 @@ struct ImportTests {
         (
             "Sources/Server/Ops",
             [
-                "ThicketNet", "ThicketAuth", "ThicketTreeShape", "ThicketProtocol", "ThicketCrypto",
+                "ThicketNet", "ThicketAuth", "ThicketKeyLog", "ThicketTreeShape", "ThicketProtocol", "ThicketCrypto",
                 "ThicketCommandLine", "CThicketCores", "Glibc",
             ]
         ),

@@ -50,6 +50,8 @@ public enum SignatureLabel: Sendable, CaseIterable {
     case key
     /// A head of the key log.
     case head
+    /// The change of a key log's own key.
+    case logKeyRotation
     /// A head of the log of releases.
     case releaseHead
     /// The users that may read and write a bucket of several accounts.
@@ -63,6 +65,7 @@ public enum SignatureLabel: Sendable, CaseIterable {
         case .origin: "thicket/origin/1"
         case .key: "thicket/key/1"
         case .head: "thicket/head/1"
+        case .logKeyRotation: "thicket/log-key-rotation/1"
         case .releaseHead: "thicket/release-head/1"
         case .readers: "thicket/readers/1"
         case .author: "thicket/author/1"

@@ -1,4 +1,5 @@
 public import ThicketAuth
+public import ThicketKeyLog
 import ThicketSQLite
 
 // Accounts whose upgrade to client-side keys is in progress (decision 0043).
@@ -21,9 +22,10 @@ extension AccountStore {
 
     /// Begins an upgrade in one transaction; false, and nothing changes, when the account differs from `before`.
     public func upgrade(
-        _ account: Account, from before: Account.Proof, old: OldLogin, bundle: [UInt8], token: NewToken, now: Int64
+        _ account: Account, from before: Account.Proof, old: OldLogin, bundle: [UInt8], entries: [KeyLogEntry] = [],
+        token: NewToken, now: Int64
     ) throws(DirectoryError) -> Bool {
-        try writing { () throws(SQLiteError) in
+        try writing(entries) { () throws(SQLiteError) in
             let kept = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
                 .first(Self.account)
             guard kept?.proof == before, try !isNameTaken(account) else { return false }

@@ -1,14 +1,19 @@
 public import ThicketAuth
 import ThicketCrypto
+public import ThicketKeyLog
 import ThicketProtocol
 import ThicketSQLite
 
 /// Built-in accounts in the store's file. Belongs to one thread; changes by other processes are visible at once.
 public final class AccountStore: AccountDirectory {
     let database: Database
+    /// What follows the entries of the key log that are written with accounts.
+    private let keyLogs: KeyLogs?
 
     /// Opens an existing store; throws when it cannot be opened or has another schema.
-    public init(path: String, settings: StoreSettings = .init()) throws(StoreError) {
+    /// - Parameter keyLogs: logs in memory that follow what is written here.
+    public init(path: String, settings: StoreSettings = .init(), keyLogs: KeyLogs? = nil) throws(StoreError) {
+        self.keyLogs = keyLogs
         database = try SQLiteStore.connect(path, .readWrite, settings)
         try Schema.check(database)
     }
@@ -50,9 +55,9 @@ public final class AccountStore: AccountDirectory {
 
     /// Adds an account with its first token; false, and nothing is added, when the name is taken. `now`: milliseconds.
     public func add(
-        _ account: Account, bundle: [UInt8]?, token: NewToken, now: Int64
+        _ account: Account, bundle: [UInt8]?, entries: [KeyLogEntry] = [], token: NewToken, now: Int64
     ) throws(DirectoryError) -> Bool {
-        try writing { () throws(SQLiteError) in
+        try writing(entries) { () throws(SQLiteError) in
             guard try !isNameTaken(account) else { return false }
             let row = try database.statement(
                 """
@@ -260,6 +265,30 @@ public final class AccountStore: AccountDirectory {
         } catch {
             throw DirectoryError("\(error)")
         }
+    }
+
+    /// One transaction that appends entries to the key log, too; `body` does the rest, and returns whether it is done.
+    func writing(
+        _ entries: [KeyLogEntry], _ body: () throws(SQLiteError) -> Bool
+    ) throws(DirectoryError) -> Bool {
+        guard let app = entries.first?.app else { return try writing(body) }
+        var refusal: KeyLogError?
+        let isDone = try writing { () throws(SQLiteError) in
+            let rows = KeyLogRows(database: database)
+            switch try rows.plan(entries) {
+            case .refused(let error):
+                refusal = error
+                return false
+            case .append(let new):
+                guard try body() else { return false }
+                try rows.append(new)
+                return true
+            }
+        }
+        if let refusal { throw DirectoryError(refusal) }
+        // The account is on disk: if the log in memory cannot follow now, its next use does.
+        if isDone { try? keyLogs?.follow(app) }
+        return isDone
     }
 
     /// One transaction, on disk when it returns.

@@ -1,4 +1,5 @@
-import ThicketAuth
+public import ThicketAuth
+public import ThicketKeyLog
 import ThicketSQLite
 
 // Sealed keys of partners' users (`EntityBundles`), each for one app.
@@ -24,27 +25,52 @@ extension PartnerStore {
         }
     }
 
-    /// Writes a bundle whose version follows the stored one; false, and nothing changes, when it does not.
-    public func put(_ bundle: EntityBundle, of entity: String, in app: String) throws(DirectoryError) -> Bool {
-        try asking { () throws(SQLiteError) in
-            // IGNORE: a first version written by another client is reported as a conflict of versions.
-            let row = try database.statement(
-                bundle.bundle.version == 1
-                    ? """
-                    INSERT OR IGNORE INTO entity_bundle (app, entity, version, content, recovery, access, salt, n, r, p)
-                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
-                    """
-                    : """
-                    UPDATE entity_bundle SET version = ?3, content = ?4, recovery = ?5, access = ?6, salt = ?7, n = ?8,
-                        r = ?9, p = ?10
-                    WHERE app = ?1 AND entity = ?2 AND version = ?3 - 1
-                    """)
-            let stretch = bundle.wrap?.stretch
-            try row.bind(1, app).bind(2, entity).bind(3, bundle.bundle.version).bind(4, bundle.bundle.content)
-                .bind(5, bundle.recovery).bind(6, bundle.wrap?.access).bind(7, stretch?.salt).bind(8, stretch?.n)
-                .bind(9, stretch?.r).bind(10, stretch?.p).run()
-            return database.changedRows == 1
+    /// Writes a bundle whose version follows the stored one, and appends entries to the key log in the same
+    /// transaction; false, and nothing changes, when the version does not follow.
+    public func put(
+        _ bundle: EntityBundle, of entity: String, in app: String, entries: [KeyLogEntry] = []
+    ) throws(DirectoryError) -> Bool {
+        var refusal: KeyLogError?
+        let isWritten = try asking { () throws(SQLiteError) in
+            guard !entries.isEmpty else { return try write(bundle, of: entity, in: app) }
+            return try database.transaction(.immediate) { () throws(SQLiteError) in
+                let rows = KeyLogRows(database: database)
+                // The first write of a bundle permits to begin again after the user's data was erased.
+                switch try rows.plan(entries, mayReset: { _ in bundle.bundle.version == 1 }) {
+                case .refused(let error):
+                    refusal = error
+                    return false
+                case .append(let new):
+                    guard try write(bundle, of: entity, in: app) else { return false }
+                    try rows.append(new)
+                    return true
+                }
+            }
         }
+        if let refusal { throw DirectoryError(refusal) }
+        // The bundle is on disk: if the log in memory cannot follow now, its next use does.
+        if isWritten, !entries.isEmpty { try? keyLogs?.follow(app) }
+        return isWritten
+    }
+
+    private func write(_ bundle: EntityBundle, of entity: String, in app: String) throws(SQLiteError) -> Bool {
+        // IGNORE: a first version written by another client is reported as a conflict of versions.
+        let row = try database.statement(
+            bundle.bundle.version == 1
+                ? """
+                INSERT OR IGNORE INTO entity_bundle (app, entity, version, content, recovery, access, salt, n, r, p)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                """
+                : """
+                UPDATE entity_bundle SET version = ?3, content = ?4, recovery = ?5, access = ?6, salt = ?7, n = ?8,
+                    r = ?9, p = ?10
+                WHERE app = ?1 AND entity = ?2 AND version = ?3 - 1
+                """)
+        let stretch = bundle.wrap?.stretch
+        try row.bind(1, app).bind(2, entity).bind(3, bundle.bundle.version).bind(4, bundle.bundle.content)
+            .bind(5, bundle.recovery).bind(6, bundle.wrap?.access).bind(7, stretch?.salt).bind(8, stretch?.n)
+            .bind(9, stretch?.r).bind(10, stretch?.p).run()
+        return database.changedRows == 1
     }
 
     /// The keyed hash under which a secret that a client shows is kept.

@@ -12,6 +12,8 @@ public final class PartnerStore: PartnerDirectory {
 
     let database: Database
     let key: ServerKey
+    /// What follows the entries of the key log that are written with bundles.
+    let keyLogs: KeyLogs?
     /// All partners by the hashes of their API keys: they are few, and an unknown key must take as long to look up
     /// as a known one.
     private var partners = [[UInt8]: Partner]()
@@ -22,7 +24,11 @@ public final class PartnerStore: PartnerDirectory {
     private var read: Int64 = -1
 
     /// Opens an existing store; throws when it cannot be opened or has another schema.
-    public init(path: String, key: ServerKey, settings: StoreSettings = .init()) throws(StoreError) {
+    /// - Parameter keyLogs: logs in memory that follow what is written here.
+    public init(
+        path: String, key: ServerKey, settings: StoreSettings = .init(), keyLogs: KeyLogs? = nil
+    ) throws(StoreError) {
+        self.keyLogs = keyLogs
         database = try SQLiteStore.connect(path, .readWrite, settings)
         try Schema.check(database)
         self.key = key

@@ -39,7 +39,11 @@ public struct ServerKey: Sendable {
     }
 
     /// - Returns: nil when the file does not exist.
-    static func read(_ path: String) throws(ServerKeyError) -> ServerKey? {
+    static func read(_ path: String) throws(ServerKeyError) -> ServerKey? { try secret(in: path).map(ServerKey.init) }
+
+    /// The bytes of a key file.
+    /// - Returns: nil when the file does not exist.
+    static func secret(in path: String) throws(ServerKeyError) -> [UInt8]? {
         let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         if file < 0 {
             guard errno == ENOENT else { throw ServerKeyError(path, DataFolder.reason(errno)) }
@@ -56,7 +60,7 @@ public struct ServerKey: Sendable {
         guard count == bytesCount else {
             throw ServerKeyError(path, "it does not hold \(bytesCount) bytes: restore the original file")
         }
-        return ServerKey(Array(secret.prefix(bytesCount)))
+        return Array(secret.prefix(bytesCount))
     }
 
     /// Makes a key file. It gets its name only when it is complete and on disk; an existing file stays.

@@ -45,6 +45,22 @@ extension ServerLoop {
         return .later
     }
 
+    /// Handles a request about keys.
+    func answer(_ route: KeyLogRoute, _ request: HTTPRequest, on connection: ConnectionID) -> HTTPDisposition {
+        guard let keyLog else { return .respond(pages.answer(.unknown, request)) }
+        hub.metrics.httpRequests.add(1, .keyLog)
+        let isAccepted = request.method.utf8.elementsEqual(route.methods.utf8)
+        if let early = early(request, route.methods, isAccepted: isAccepted) { return .respond(early) }
+        let asked = ServerKeyLog.Asked(
+            connection: connection, route: route, request: request, address: address(of: connection),
+            fields: pages.cors.fields(for: request))
+        guard keyLog.push(asked) else {
+            hub.metrics.limitHits.add(1, .keyLog)
+            return .respond(pages.cors.marking(KeyLogAnswer.unavailable, to: request))
+        }
+        return .later
+    }
+
     /// The answer that follows from the method alone; nil when the path accepts the method.
     private func early(_ request: HTTPRequest, _ methods: String, isAccepted: Bool) -> HTTPResponse? {
         if request.method.utf8.elementsEqual("OPTIONS".utf8) {

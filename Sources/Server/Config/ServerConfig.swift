@@ -54,6 +54,8 @@ public struct ServerConfig: Sendable, Equatable {
 
     /// File of the key that encrypts secrets in the database; a name without a slash is in the data folder.
     public var keyFile = "server.key"
+    /// File of the secret that signs the key logs; without a slash, in the data folder.
+    public var keyLogKeyFile = "keylog.key"
 
     /// How long a partner's token is accepted after its end, 0 s...2 min.
     public var tokenLeeway: Duration = .zero

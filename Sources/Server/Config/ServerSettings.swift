@@ -18,7 +18,8 @@ public enum ServerSettings {
         "data", "listen", "reader-threads", "index-cache-bytes", "page-cache-bytes", "change-id-cache-bytes",
         "segment-cache-bytes", "late-heads-max", "walk-objects-max", "catch-up-positions-max", "log-reserved-bytes",
         "check-interval",
-        "key-file", "mail-folder", "mail-from", "smtp-url", "smtp-login-file", "smtp-starttls", "smtp-ca", "tls-cert",
+        "key-file", "keylog-key-file", "mail-folder", "mail-from", "smtp-url", "smtp-login-file", "smtp-starttls",
+        "smtp-ca", "tls-cert",
         "tls-key",
     ]
 
@@ -72,6 +73,9 @@ public enum ServerSettings {
         .text(
             "key-file", \.keyFile,
             "File of the key that encrypts secrets in the database. A name without a slash is in the data folder."),
+        .text(
+            "keylog-key-file", \.keyLogKeyFile,
+            "File of the secret that signs the key logs of all apps. A name without a slash is in the data folder."),
         .duration(
             "token-leeway", \.tokenLeeway, 0...2 * minute,
             "How long after its end a partner's token is still accepted, because clocks differ."),

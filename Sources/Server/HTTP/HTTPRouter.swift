@@ -13,6 +13,8 @@ struct HTTPRouter: Sendable {
         case webSocket(AppID)
         case partner(PartnerService.Route)
         case account(AccountRoute)
+        /// Keys of users and the key log.
+        case keyLog(KeyLogRoute)
         /// The data API, `/1/APP/…`.
         case data
         /// The start page or one of its parts.
@@ -25,6 +27,8 @@ struct HTTPRouter: Sendable {
     let hasPartners: Bool
     /// Whether built-in accounts are served.
     let hasAccounts: Bool
+    /// Whether key logs are kept.
+    var hasKeyLogs = false
     /// Whether `/metrics` is served.
     var showsMetrics: Bool
     /// Whether `/` is served with a page for people.
@@ -52,6 +56,7 @@ struct HTTPRouter: Sendable {
             if hasPartners, let partner = account.ofPartner(request) { return .partner(partner) }
             if hasAccounts { return .account(account) }
         }
+        if hasKeyLogs, let keys = KeyLogRoute(request.path) { return .keyLog(keys) }
         return RESTHandler.owns(request.path) ? .data : .unknown
     }
 

@@ -37,7 +37,7 @@ struct ServerPages {
         case .metrics: .metrics
         case .openAPI: .openAPI
         case .version: .version
-        case .sockJS, .webSocket, .partner, .account, .data, .unknown: nil
+        case .sockJS, .webSocket, .partner, .account, .keyLog, .data, .unknown: nil
         }
     }
 

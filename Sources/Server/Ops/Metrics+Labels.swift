@@ -24,6 +24,8 @@ extension Metrics {
         case sockjs
         /// Built-in accounts: creation, login, change, end.
         case account
+        /// Keys of users and the key log.
+        case keyLog = "keylog"
         /// The page at `/` and its parts.
         case page
         /// Any other path.
@@ -247,6 +249,8 @@ extension Metrics {
         case costlyMessages = "costly_messages"
         /// A change was costly for the shard.
         case costlyChanges = "costly_changes"
+        /// Too many requests about keys wait, or of one user in a minute.
+        case keyLog = "key_log"
         /// Too many requests of partners' apps wait.
         case accessQueue = "access_queue"
         /// Too many SockJS sessions without a socket.

@@ -128,6 +128,17 @@ public final class Metrics: Sendable {
     public let scansRestarted = Counter(
         "thicket_walks_restarted_total", "Index scans that began again because the log was cut under them.")
 
+    // MARK: Keys
+
+    /// Look-ups of keys, and questions about heads, that were answered.
+    public let keyLookups = Counter(
+        "thicket_key_lookups_total", "Look-ups of keys, and questions about heads of key logs, that were answered.")
+    /// Requests that appended entries.
+    public let keyAppends = Counter(
+        "thicket_key_appends_total", "Requests that appended entries to key logs, repeated ones included.")
+    /// Entries of the key logs in memory.
+    public let keyEntries = Gauge("thicket_key_log_entries", "Entries of the key logs in memory, of all apps.")
+
     // MARK: Blobs
 
     /// Requests about blobs in progress.

@@ -14,7 +14,8 @@ public enum ThicketServer {
 ///
 /// Threads: the caller of `run` is the loop's thread and owns the network, the sessions and the feeds; `shard` decides
 /// and writes, unless the loop does so in its place; `reader-N` read; `keeper` plans retention and segments; `checker`
-/// reads the database file at intervals; `blob-N` write and read blobs, and `blob-sweep` removes them. Values cross
+/// reads the database file at intervals; `blob-N` write and read blobs, and `blob-sweep` removes
+/// them; `keylog` answers questions about keys. Values cross
 /// between them, never objects.
 public final class Server {
     private let config: ServerConfig
@@ -23,6 +24,7 @@ public final class Server {
     private let reload: @Sendable () -> ServerConfig?
     private let directory: (@Sendable () throws -> any PartnerDirectory)?
     private let accounts: AccountAccess?
+    private let keyLog: KeyLogAccess?
     private let blobs: (any BlobStore)?
     private let keys: (any KeyDirectory)?
     private let outbox: @Sendable () -> (any MailOutbox)?
@@ -49,9 +51,10 @@ public final class Server {
     ///   - directory: opens the directory of partners and their users, on its own thread; without it the server has no
     ///     partners.
     ///   - accounts: the same for built-in accounts.
+    ///   - keyLog: where key logs are kept; without it the server has none.
     ///   - blobs: where the bytes of blobs are kept; without it the server has no blobs.
-    ///   - keys: the newest keys of accounts, by which copies into other trees are verified; without it such copies are
-    ///     refused with 503.
+    ///   - keys: the newest keys of accounts, by which copies into other trees are verified, if not those of `keyLog`;
+    ///     without either such copies are refused with 503.
     ///   - outbox: accepts messages to users, such as codes for a new password; without it none is sent.
     ///   - clock: milliseconds since 1970, used to check tokens and to date changes; nil uses the machine's clock.
     /// - Throws: when the address cannot be bound or the certificate cannot be used.
@@ -59,12 +62,13 @@ public final class Server {
         config: ServerConfig, store: any Store, retention: RetentionSettings = .init(), metrics: Metrics = .init(),
         health: Health = .init(), log: Log = .silent, reload: @escaping @Sendable () -> ServerConfig? = { nil },
         directory: (@Sendable () throws -> any PartnerDirectory)? = nil, accounts: AccountAccess? = nil,
-        blobs: (any BlobStore)? = nil, keys: (any KeyDirectory)? = nil,
+        keyLog: KeyLogAccess? = nil, blobs: (any BlobStore)? = nil, keys: (any KeyDirectory)? = nil,
         outbox: @escaping @Sendable () -> (any MailOutbox)? = { nil },
         clock: (@Sendable () -> Int64)? = nil
     ) throws(NetError) {
         self.directory = directory
         self.accounts = accounts
+        self.keyLog = keyLog
         self.blobs = blobs
         self.keys = keys
         self.outbox = outbox
@@ -109,19 +113,20 @@ public final class Server {
         let addresses = SharedMeter(perMinute: config.failedLoginsPerMinute)
         let access = makeAccess(addresses)
         let accounts = makeAccounts(addresses)
+        let keyLog = makeKeyLog()
         let maintenance = MaintenanceWorker(store: store, settings: retention, shard: shard, metrics: metrics, log: log)
         let checker = ServerChecker(
             store: store, seconds: Double(config.checkInterval.components.seconds), metrics: metrics, log: log)
         let blobs = makeBlobs()
         let hub = Hub(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
-        hub.keyDirectory = keys
+        hub.keyDirectory = keys ?? keyLog?.logs
         loop.delegate = ServerLoop(
             loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, maintenance: maintenance,
-            access: access, accounts: accounts,
+            access: access, accounts: accounts, keyLog: keyLog,
             blobs: blobs.map { BlobDesk(loop: loop, workers: $0.workers, hub: hub) },
             router: HTTPRouter(
-                hasPartners: access != nil, hasAccounts: accounts != nil, showsMetrics: config.metrics,
-                showsPage: config.page),
+                hasPartners: access != nil, hasAccounts: accounts != nil, hasKeyLogs: keyLog != nil,
+                showsMetrics: config.metrics, showsPage: config.page),
             pages: ServerPages(
                 metrics: metrics, health: health, cors: CORSPolicy(config.corsOrigins),
                 versions: AppVersions(config.appVersions)),
@@ -135,6 +140,7 @@ public final class Server {
         health.stop()
         access?.finish()
         accounts?.finish()
+        keyLog?.finish()
         blobs?.workers.finish()
         blobs?.sweeper.finish()
         checker.finish()
@@ -173,6 +179,17 @@ public final class Server {
         return ServerAccounts(
             rules: AccountService.Rules(config), secrets: accounts.secrets, addresses: addresses, metrics: metrics,
             log: log, now: clock, open: accounts.directory, outbox: outbox
+        ) { answers.post($0) }
+    }
+
+    private func makeKeyLog() -> ServerKeyLog? {
+        guard let keyLog else { return nil }
+        let answers: Mailbox<ServerKeyLog.Answered> = loop.mailbox { [unowned loop] answers in
+            Self.delegate(of: loop)?.answered(answers)
+        }
+        return ServerKeyLog(
+            access: keyLog, partners: directory, rules: ServerAccess.Settings(config).rules, metrics: metrics, log: log,
+            now: clock
         ) { answers.post($0) }
     }
 

@@ -25,6 +25,8 @@ final class ServerLoop: LoopDelegate {
     let access: ServerAccess?
     /// nil without built-in accounts.
     let accounts: ServerAccounts?
+    /// nil without key logs.
+    let keyLog: ServerKeyLog?
     /// nil without a blob store.
     let blobs: BlobDesk?
     private var router: HTTPRouter
@@ -70,7 +72,8 @@ final class ServerLoop: LoopDelegate {
 
     init(
         loop: EventLoop, hub: Hub, shard: ServerShard, commits: Mailbox<ServerShard.Report>, readers: ServerReaders,
-        maintenance: MaintenanceWorker, access: ServerAccess?, accounts: ServerAccounts?, blobs: BlobDesk?,
+        maintenance: MaintenanceWorker, access: ServerAccess?, accounts: ServerAccounts?,
+        keyLog: ServerKeyLog?, blobs: BlobDesk?,
         router: HTTPRouter, pages: ServerPages,
         log: Log,
         drainTimeout: Duration,
@@ -85,6 +88,7 @@ final class ServerLoop: LoopDelegate {
         self.maintenance = maintenance
         self.access = access
         self.accounts = accounts
+        self.keyLog = keyLog
         self.blobs = blobs
         self.router = router
         self.pages = pages
@@ -108,6 +112,7 @@ final class ServerLoop: LoopDelegate {
             hub.metrics.httpRequests.add(1, .websocket)
             return request.method == "GET" ? .upgrade : .respond(ServerPages.methodNotAllowed)
         case .account(let account): return answer(account, request, on: connection)
+        case .keyLog(let keys): return answer(keys, request, on: connection)
         case .partner(let partner): return answer(partner, request, on: connection)
         case .data: return answerData(request, on: connection)
         case .start, .live, .ready, .metrics, .openAPI, .version, .unknown:
@@ -236,6 +241,11 @@ final class ServerLoop: LoopDelegate {
             loop.respond(answer.connection, answer.response)
             if let ended = answer.ended { hub.signOut(ended) }
         }
+        perform()
+    }
+
+    func answered(_ answers: [ServerKeyLog.Answered]) {
+        for answer in answers { loop.respond(answer.connection, answer.response) }
         perform()
     }
 

@@ -45,7 +45,7 @@ public final class TestServer: Sendable {
     public init(
         store: any Store, retention: RetentionSettings = .init(), log: Log = .silent,
         partners: TestPartners? = nil, accounts: AccountAccess? = nil,
-        blobs: (any BlobStore)? = nil,
+        keyLog: KeyLogAccess? = nil, blobs: (any BlobStore)? = nil,
         configure: @Sendable (inout ServerConfig) -> Void = { _ in }
     ) throws {
         var config = ServerConfig()
@@ -63,7 +63,7 @@ public final class TestServer: Sendable {
             do throws(NetError) {
                 let server: Server = try Server(
                     config: settings, store: store, retention: retention, log: log, directory: partners?.directory,
-                    accounts: accounts, blobs: blobs, outbox: outbox, clock: partners?.clock)
+                    accounts: accounts, keyLog: keyLog, blobs: blobs, outbox: outbox, clock: partners?.clock)
                 started.add(
                     .success(
                         Started(

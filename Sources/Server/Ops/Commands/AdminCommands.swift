@@ -157,13 +157,14 @@ enum AdminCommands {
 
     static func check(_ config: ServerConfig) throws(CommandFailure) {
         let folder = try folderWithData(config)
-        let findings: StoreFindings
+        var findings: StoreFindings
         OwnThread.yieldToOthers(by: niceness)
         do throws(StoreError) {
             findings = try StoreCheck.run(folder.databasePath, blobs: folder.path)
         } catch {
             throw failure(folder.databasePath, error)
         }
+        for finding in try KeyLogCommands.findings(config, folder) { findings.report(finding) }
         for finding in findings.findings { Terminal.write(finding + "\n") }
         if findings.findingsLeftOut > 0 { Terminal.write("and \(findings.findingsLeftOut) more\n") }
         let seen =
@@ -211,6 +212,7 @@ enum AdminCommands {
             if let kept = report.replaced { Terminal.write("the previous database is \(kept)\n") }
             warn(ofMissing: report.missingBlobs)
             KeyFileCommands.warnIfForeign(config, folder)
+            KeyLogCommands.warnIfForeign(config, folder)
         } catch {
             throw failure("\(file) was not restored, \(folder.path) is unchanged", error)
         }

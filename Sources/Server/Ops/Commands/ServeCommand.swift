@@ -60,16 +60,20 @@ enum ServeCommand {
         }
         // An account made under another key could not be checked once the right file is back.
         guard let key = own else { throw KeyFileCommands.foreign(folder.place(of: config.keyFile)) }
+        let keyLog = KeyLogAccess(
+            path: folder.databasePath, key: try KeyLogCommands.load(config, folder),
+            logs: KeyLogs(path: folder.databasePath, settings: .init(config.limits)), settings: .init(config.limits))
         do throws(NetError) {
             let server = try Server(
                 config: config, store: store, retention: config.retention, metrics: metrics, log: log,
                 reload: { reload.reload() },
                 directory: { [path = folder.databasePath] in
-                    try PartnerStore(path: path, key: key, settings: .init(config.limits))
+                    try PartnerStore(path: path, key: key, settings: .init(config.limits), keyLogs: keyLog.logs)
                 },
                 accounts: AccountAccess(secrets: key.accountSecrets) { [path = folder.databasePath] in
-                    try AccountStore(path: path, settings: .init(config.limits))
+                    try AccountStore(path: path, settings: .init(config.limits), keyLogs: keyLog.logs)
                 },
+                keyLog: keyLog,
                 blobs: FolderBlobStore(folder: folder.path),
                 outbox: { [spool = folder.place(of: config.mailFolder), from = config.mailFrom] in
                     MailSpool(folder: spool, from: from, onAdded: mailed)
@@ -107,6 +111,7 @@ enum ServeCommand {
         } catch {
             throw CommandFailure("\(folder.path): \(error)")
         }
+        try KeyLogCommands.finishInterrupted(config, folder, log)
     }
 
     /// Starts the delivery of messages; nil when no mail server is configured and they stay in their folder.

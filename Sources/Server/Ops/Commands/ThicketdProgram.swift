@@ -22,7 +22,7 @@ public enum ThicketdProgram {
     public static let program = Program(
         name: "thicketd", summary: "sync server of the Simperium streaming protocol", version: ThicketServer.version,
         commands: [serve, appCreate] + keys + [bucketMode, tokenCreate, tokenImport] + tokens + accounts + partners
-            + keyFiles
+            + keyFiles + keyLogs
             + [check, backup, restore, ask, health, config, version],
         footer: footer)
 

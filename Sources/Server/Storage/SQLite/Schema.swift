@@ -246,6 +246,15 @@ enum Schema {
         CREATE TABLE inbox_policy (app TEXT NOT NULL, user TEXT NOT NULL, content BLOB NOT NULL,
             PRIMARY KEY (app, user)) WITHOUT ROWID;
         """,
+        // Key logs: entries in their order, the newest signed head, and statements of replaced log keys.
+        """
+        CREATE TABLE key_entry (app TEXT NOT NULL, place INTEGER NOT NULL, user TEXT NOT NULL, number INTEGER NOT NULL,
+            bytes BLOB NOT NULL, PRIMARY KEY (app, place)) WITHOUT ROWID;
+        CREATE UNIQUE INDEX key_entry_user ON key_entry (app, user, number);
+        CREATE TABLE key_log (app TEXT PRIMARY KEY, head BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE key_rotation (app TEXT NOT NULL, number INTEGER NOT NULL, bytes BLOB NOT NULL,
+            PRIMARY KEY (app, number)) WITHOUT ROWID;
+        """,
     ]
 
     /// The key of a node, the base32 of its id, as an expression over `node`.
