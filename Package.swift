@@ -84,7 +84,10 @@ let libraries: [Target] = [
         resources: [.embedInCode("REST/openapi.yaml")], settings: singleThreaded),
     library(
         "ThicketClient", "Sources/Client",
-        ["ThicketSealed", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform", "CCurl"]),
+        [
+            "ThicketSealed", "ThicketKeyLog", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform",
+            "CCurl",
+        ]),
     // The tree for apps, on top of the client library: nodes, changes, and their content on disk and in transfer.
     library(
         "ThicketTreesystem", "Sources/Treesystem",
@@ -105,8 +108,8 @@ let libraries: [Target] = [
         "ThicketCLI", "Sources/CLI",
         [
             "ThicketClient", "ThicketTreesystem", "ThicketTree", "ThicketTreeShape", "ThicketOnions", "ThicketRelease",
-            "ThicketReplay", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "ThicketPlatform",
-            "CThicketFiles", "CThicketScreen",
+            "ThicketReplay", "ThicketKeyLog", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine",
+            "ThicketPlatform", "CThicketFiles", "CThicketScreen",
         ]),
 ]
 
@@ -314,8 +317,9 @@ let suites: [Target] = [
         "ClientTests",
         [
             "ThicketFaultDisk", "ThicketNet",
-            "ThicketClient", "ThicketSealed", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite", "ThicketServer",
-            "ThicketAuth", "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses", "ThicketNonces",
+            "ThicketClient", "ThicketSealed", "ThicketKeyLog", "ThicketProtocol", "ThicketCrypto", "ThicketSQLite",
+            "ThicketServer", "ThicketAuth", "ThicketTestServer", "ThicketTestSupport", "ThicketProcesses",
+            "ThicketNonces",
         ]),
 ]
 

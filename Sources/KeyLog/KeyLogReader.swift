@@ -93,3 +93,18 @@ public struct KeyLogReader: Sendable, Equatable {
         time > now && time - now > KeyLogLimits.skewMilliseconds
     }
 }
+
+/// What a device knows of one user.
+extension KeyLogReader {
+    /// The newest keys seen of a user, whether or not they may be used now; nil for a user that was not looked up.
+    public func pinnedKeys(of user: String) -> PublicKeys? { pins[KeyLogEntry.mapKey(of: user)]?.keys }
+
+    /// Whether these are the keys that wait for the user's confirmation.
+    public func isAwaited(_ keys: PublicKeys) -> Bool {
+        guard let pin = pins[KeyLogEntry.mapKey(of: keys.user)] else { return false }
+        return pin.confirmed != nil && pin.keys == keys
+    }
+
+    /// Whether a user's newest keys wait for the confirmation by the user of this device.
+    public func isAwaiting(_ user: String) -> Bool { pins[KeyLogEntry.mapKey(of: user)]?.confirmed != nil }
+}

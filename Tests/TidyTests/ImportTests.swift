@@ -77,9 +77,8 @@ struct ImportTests {
         (
             "Sources/Client",
             [
-                "ThicketSealed", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto", "FoundationEssentials",
-                "Dispatch",
-                "Foundation", "Glibc", "Darwin",
+                "ThicketSealed", "ThicketKeyLog", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto",
+                "FoundationEssentials", "Dispatch", "Foundation", "Glibc", "Darwin",
             ]
         ),
         ("Sources/Client/Transport", ["ThicketProtocol", "ThicketCrypto", "CCurl", "Foundation", "Glibc", "Darwin"]),
@@ -102,8 +101,8 @@ struct ImportTests {
             "Sources/CLI",
             [
                 "ThicketClient", "ThicketTreesystem", "ThicketTree", "ThicketTreeShape", "ThicketOnions",
-                "ThicketRelease", "ThicketReplay", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine",
-                "CThicketFiles", "CThicketScreen", "Glibc", "Darwin",
+                "ThicketRelease", "ThicketReplay", "ThicketKeyLog", "ThicketProtocol", "ThicketCrypto",
+                "ThicketCommandLine", "CThicketFiles", "CThicketScreen", "Glibc", "Darwin",
             ]
         ),
         ("Sources/thicket", ["ThicketCLI", "Glibc", "Darwin"]),

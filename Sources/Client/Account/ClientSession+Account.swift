@@ -121,7 +121,7 @@ extension ClientSession {
     }
 
     /// Percent-encodes a text for one path segment: all but the unreserved characters (RFC 3986, 2.3).
-    private static func coded(_ text: String) -> String {
+    static func coded(_ text: String) -> String {
         var coded = ""
         for byte in text.utf8 {
             switch byte {

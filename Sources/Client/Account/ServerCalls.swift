@@ -45,9 +45,10 @@ package struct ServerCalls: Sendable {
     ///   - body: the JSON object of a POST.
     ///   - fields: the header fields that authenticate the request.
     ///   - isUrgent: the request does not wait behind other calls.
+    ///   - accepted: statuses of refusals that are returned to the caller, for their code.
     func ask(
         _ method: String, _ path: String, _ body: JSONObject? = nil, fields: [String],
-        timeoutSeconds: Int? = nil, isUrgent: Bool = false
+        timeoutSeconds: Int? = nil, isUrgent: Bool = false, accepting accepted: Set<Int> = []
     ) async throws(ClientError) -> HTTPAnswer {
         let isPost = method == "POST"
         var fields = fields
@@ -55,7 +56,9 @@ package struct ServerCalls: Sendable {
         let answer = try await (isUrgent ? urgent : http).request(
             address + path, method: isPost || method == "GET" ? nil : method, fields: fields,
             body: isPost ? body?.serialized() ?? [] : nil, timeoutSeconds: timeoutSeconds ?? self.timeoutSeconds)
-        guard (200..<300).contains(answer.status) else { throw Self.refusal(answer) }
+        guard (200..<300).contains(answer.status) || accepted.contains(answer.status) else {
+            throw Self.refusal(answer)
+        }
         return answer
     }
 

@@ -52,6 +52,9 @@ public final class Session: Sendable {
     /// The owner and the secret of the account's tree; nil while the session has no keys.
     package var treeSecret: (owner: String, secret: SecureBytes)? { keys.withLock { $0.map { ($0.owner, $0.tree) } } }
 
+    /// The account whose keys the session has; nil while it has none.
+    var openAccount: OpenAccount? { keys.withLock { $0?.account } }
+
     /// Whether the session has the keys of its account.
     public var hasKeys: Bool { keys.withLock { $0 != nil } }
 

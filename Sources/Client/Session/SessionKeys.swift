@@ -12,10 +12,14 @@ struct SessionKeys: Sendable {
     let tree: SecureBytes
     private let modes: [String: AccountBundle.BucketMode]
 
+    /// The account itself, whose keys others look up in the key log.
+    let account: OpenAccount
+
     /// Most epochs of one bucket for which keys are derived; objects may be sealed under the key of any epoch.
     static let epochsMax: UInt32 = 1_024
 
     init(_ account: OpenAccount) {
+        self.account = account
         (owner, app) = (account.user, account.app)
         (vault, tree, modes) = (account.bundle.vaultSecret, account.bundle.treeSecret, account.bundle.buckets)
     }

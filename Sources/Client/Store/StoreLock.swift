@@ -10,13 +10,17 @@
 final class StoreLock {
     private let descriptor: Int32
 
+    /// - Parameter waits: whether to wait for the lock, which then must be held for short times only.
     /// - Throws: `storeInUse` when another session, in this process or another, holds the lock; `store` when the file
     ///   cannot be made.
-    init(path: String) throws(ClientError) {
+    init(path: String, waits: Bool = false) throws(ClientError) {
         let opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard opened >= 0 else { throw ClientError(.store, "cannot make \(path): \(String(cString: strerror(errno)))") }
-        guard flock(opened, LOCK_EX | LOCK_NB) == 0 else {
-            let problem = errno
+        var problem: Int32
+        repeat {
+            problem = flock(opened, waits ? LOCK_EX : LOCK_EX | LOCK_NB) == 0 ? 0 : errno
+        } while problem == EINTR
+        guard problem == 0 else {
             close(opened)
             guard problem == EWOULDBLOCK else {
                 throw ClientError(.store, "cannot lock \(path): \(String(cString: strerror(problem)))")

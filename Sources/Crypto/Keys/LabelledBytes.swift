@@ -52,6 +52,10 @@ public enum SignatureLabel: Sendable, CaseIterable {
     case head
     /// The change of a key log's own key.
     case logKeyRotation
+    /// A witness's confirmation of a head of the key log.
+    case witness
+    /// The denial of an entry by the holder of the key before it.
+    case keyDenial
     /// A head of the log of releases.
     case releaseHead
     /// The users that may read and write a bucket of several accounts.
@@ -66,6 +70,8 @@ public enum SignatureLabel: Sendable, CaseIterable {
         case .key: "thicket/key/1"
         case .head: "thicket/head/1"
         case .logKeyRotation: "thicket/log-key-rotation/1"
+        case .witness: "thicket/witness/1"
+        case .keyDenial: "thicket/key-denial/1"
         case .releaseHead: "thicket/release-head/1"
         case .readers: "thicket/readers/1"
         case .author: "thicket/author/1"

@@ -17,13 +17,16 @@ public struct Accounts: Sendable {
     let api: AccountAPIClient
     let random: AccountRandom
     let rules: PasswordRules
+    /// Milliseconds since 1970.
+    let now: @Sendable () -> UInt64
 
     package init(
         app: String, device: String, api: AccountAPIClient, random: AccountRandom = .system,
-        rules: PasswordRules = .product
+        rules: PasswordRules = .product, clock: any SessionClock = SystemSessionClock()
     ) {
         (self.app, self.device, self.api) = (app, device, api)
         (self.random, self.rules) = (random, rules)
+        now = { UInt64(max(0, clock.unixSeconds() * 1_000)) }
     }
 
     /// Makes an account with new keys, and logs in.
@@ -35,7 +38,7 @@ public struct Accounts: Sendable {
     ///   whether it was, and at worst an account without data is left.
     public func signUp(name: String, password: SecureBytes) async throws(AccountError) -> SignedIn {
         try await api.run(
-            try SignUpFlow(app: app, name: name, password: password, device: device, random: random))
+            try SignUpFlow(app: app, name: name, password: password, device: device, random: random, now: now()))
     }
 
     /// Logs in and opens the account's keys.
@@ -161,7 +164,7 @@ public struct Accounts: Sendable {
         try await api.run(
             try PartnerKeysFlow(
                 app: app, entity: entity, token: accessToken, opener: opener, known: known?.known, makes: makes,
-                rules: rules, random: random))
+                rules: rules, random: random, now: now()))
     }
 
     /// Seals the access key of a partner's user under another content passphrase; nil removes the passphrase, so that

@@ -14,9 +14,10 @@ enum PrivateFile {
 
     /// Reads a file.
     ///
+    /// - Parameter max: upper bound of the file's size in bytes.
     /// - Returns: nil when the file does not exist.
     /// - Throws: `store` when the file cannot be read, or other users can read it.
-    static func read(_ path: String) throws(ClientError) -> SecureBytes? {
+    static func read(_ path: String, max: Int = bytesMax) throws(ClientError) -> SecureBytes? {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
@@ -34,7 +35,7 @@ enum PrivateFile {
                 "is readable by other users of this machine (mode \(String(status.st_mode & 0o777, radix: 8))); "
                     + "fix this with 'chmod 600'")
         }
-        guard status.st_size <= bytesMax else { throw failure(path, "is larger than \(bytesMax) bytes") }
+        guard status.st_size <= max else { throw failure(path, "is larger than \(max) bytes") }
         let size = Int(status.st_size)
         return try SecureBytes(count: size) { room throws(ClientError) in
             guard System.read(file, room) == size else { throw failure(path, "cannot be read: \(reason(errno))") }

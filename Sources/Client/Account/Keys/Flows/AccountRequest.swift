@@ -33,6 +33,8 @@ package struct AccountRequest: Sendable {
         let bundle: [UInt8]
         let proof: SecureBytes
         let device: String
+        /// The account's first entries in the key log (`KeyLogEntry.bytes`).
+        let entries: [[UInt8]]
     }
 
     static func signup(_ new: NewAccount) -> AccountRequest {
@@ -127,6 +129,8 @@ package struct AccountRequest: Sendable {
         package var recover: SecureBytes?
         /// nil: the wrap does not change.
         package var wrap: Wrap?
+        /// For the first version: the user's first entries in the key log.
+        package var entries: [[UInt8]] = []
         package enum Wrap: Sendable {
             case none
             case passphrase([UInt8], PasswordPin)
@@ -147,6 +151,7 @@ package struct AccountRequest: Sendable {
                 body.add("bundle", octets: bundle)
                 if let proof = members.proof { body.add("r", bytes: proof) }
                 if let recover = members.recover { body.add("recover", bytes: recover) }
+                body.add(entries: members.entries)
                 switch members.wrap {
                 case nil: break
                 case .some(.none): body.add("access", .null)
@@ -180,6 +185,13 @@ extension SecretWriter {
         add("bundle", octets: new.bundle)
         add("recover", bytes: new.proof)
         add("device", .string(new.device))
+        add(entries: new.entries)
+    }
+
+    /// Adds nothing when there are none.
+    mutating func add(entries: [[UInt8]]) {
+        guard !entries.isEmpty else { return }
+        add("entries", .array(entries.map { .string(Base64.encodeURL($0)) }))
     }
 
     mutating func add(_ name: StaticString, octets: [UInt8]) {

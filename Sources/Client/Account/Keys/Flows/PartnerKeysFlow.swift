@@ -47,6 +47,7 @@ package struct PartnerKeysFlow: AccountFlow {
     private let makes: Bool
     private let rules: PasswordRules
     private let pin: PasswordPin
+    private let now: UInt64?
     private let accessKey: AccessKey
     private let bundle: AccountBundle
     private var state = State.begun
@@ -56,14 +57,15 @@ package struct PartnerKeysFlow: AccountFlow {
     ///   - handed: what another device has given: the access key, and what it remembers of the passphrase and the
     ///     bundle.
     ///   - makes: whether to make keys when none exist.
+    ///   - now: as in `SignUpFlow`.
     package init(
         app: String, entity: String, token: String, opener: KeyOpener, known: KnownAccount? = nil,
         handed: Pairing.Received? = nil, makes: Bool,
-        rules: PasswordRules = .product, random: AccountRandom = .system
+        rules: PasswordRules = .product, random: AccountRandom = .system, now: UInt64? = nil
     ) throws(AccountError) {
         (self.app, self.entity, asker) = (app, entity, .partner(token: token))
         (self.opener, self.known, self.handed) = (opener, known, handed)
-        (self.makes, self.rules) = (makes, rules)
+        (self.makes, self.rules, self.now) = (makes, rules, now)
         guard let key = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
             throw .unusable("no random bytes are available")
         }
@@ -167,10 +169,11 @@ package struct PartnerKeysFlow: AccountFlow {
         let sealed = try OpenAccount.seal(bundle, app: app, user: entity, replacing: 0, with: accessKey)
         var used: PasswordPin?
         if case .passphrase? = wrap { used = pin }
-        state = .making(
-            OpenAccount(
-                app: app, user: entity, name: "", accessKey: accessKey, bundle: bundle, version: 1, pin: used), sealed)
-        return .ask(
-            .putBundle(sealed, replacing: 0, asker, .init(proof: nil, recover: try accessKey.proof(), wrap: wrap)))
+        let account = OpenAccount(
+            app: app, user: entity, name: "", accessKey: accessKey, bundle: bundle, version: 1, pin: used)
+        var members = AccountRequest.PartnerMembers(proof: nil, recover: try accessKey.proof(), wrap: wrap)
+        members.entries = try account.firstEntries(now: now)
+        state = .making(account, sealed)
+        return .ask(.putBundle(sealed, replacing: 0, asker, members))
     }
 }

@@ -1,4 +1,5 @@
 package import ThicketCrypto
+internal import ThicketKeyLog
 
 /// Makes an account: generates all its keys on this device, and sends the server only data that it cannot open (spec
 /// 3.2).
@@ -28,14 +29,18 @@ package struct SignUpFlow: AccountFlow {
     private let accessKey: AccessKey
     private let bundle: AccountBundle
     private let pin: PasswordPin
+    private let now: UInt64?
     private var state = State.begun
 
+    /// - Parameter now: milliseconds since 1970, the time from which the keys are valid in the key log; nil: no entries
+    ///   are sent.
     package init(
-        app: String, name: String, password: SecureBytes, device: String, random: AccountRandom = .system
+        app: String, name: String, password: SecureBytes, device: String, random: AccountRandom = .system,
+        now: UInt64? = nil
     ) throws(AccountError) {
         guard password.count > 0 else { throw .unusable("the password is empty") }
         self.name = try AccountName(name)
-        (self.app, self.password, self.device) = (app, password, device)
+        (self.app, self.password, self.device, self.now) = (app, password, device, now)
         guard let key = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
             throw .unusable("no random bytes are available")
         }
@@ -78,9 +83,19 @@ package struct SignUpFlow: AccountFlow {
             name: name, keys: keys, pin: pin,
             access: try AccountPlace.wrap(accessKey, app: app, user: user, under: keys.vaultKey),
             bundle: try OpenAccount.seal(bundle, app: app, user: user, replacing: 0, with: accessKey),
-            proof: try accessKey.proof(), device: device)
+            proof: try accessKey.proof(), device: device, entries: try draft.account.firstEntries(now: now))
         state = .signing(draft)
         return .ask(.signup(new))
+    }
+}
+
+extension OpenAccount {
+    /// The first entries of the account in the key log, for the request that makes it; none without a time.
+    func firstEntries(now: UInt64?) throws(AccountError) -> [[UInt8]] {
+        guard let now else { return [] }
+        do throws(KeyLogError) { return try OwnEntries(self).first(now: now).map(\.bytes) } catch {
+            throw .unusable(error.description)
+        }
     }
 }
 

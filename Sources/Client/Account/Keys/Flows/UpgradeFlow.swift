@@ -57,6 +57,7 @@ package struct UpgradeFlow: AccountFlow {
     private let device: String
     private let rules: PasswordRules
     private let random: AccountRandom
+    private let now: UInt64?
     private let accessKey: AccessKey
     private let bundle: AccountBundle
     private let (oldPin, pin): (PasswordPin, PasswordPin)
@@ -65,14 +66,15 @@ package struct UpgradeFlow: AccountFlow {
     /// - Parameters:
     ///   - name: the new name, which the server sees.
     ///   - password: the new password, which stays on this device.
+    ///   - now: as in `SignUpFlow`.
     package init(
         app: String, old: Old, name: String, password: SecureBytes, device: String,
-        rules: PasswordRules = .product, random: AccountRandom = .system
+        rules: PasswordRules = .product, random: AccountRandom = .system, now: UInt64? = nil
     ) throws(AccountError) {
         guard password.count > 0, old.password.count > 0 else { throw .unusable("the password is empty") }
         self.name = try AccountName(name)
         (self.app, self.old, self.password, self.device) = (app, old, password, device)
-        (self.rules, self.random) = (rules, random)
+        (self.rules, self.random, self.now) = (rules, random, now)
         guard let key = try? AccessKey(random.secret(AccessKey.bytesCount)) else {
             throw .unusable("no random bytes are available")
         }
@@ -125,15 +127,15 @@ package struct UpgradeFlow: AccountFlow {
     // MARK: The first upgrade
 
     private func draft(_ wrap: [UInt8], _ keys: PasswordKeys) throws(AccountError) -> Draft {
+        let account = OpenAccount(
+            app: app, user: old.user, name: name.text, accessKey: accessKey, bundle: bundle, version: 1, pin: pin)
         let new = AccountRequest.NewAccount(
             name: name, keys: keys, pin: pin,
             access: try AccountPlace.wrap(accessKey, app: app, user: old.user, under: keys.vaultKey),
             bundle: try OpenAccount.seal(bundle, app: app, user: old.user, replacing: 0, with: accessKey),
-            proof: try accessKey.proof(), device: device)
+            proof: try accessKey.proof(), device: device, entries: try account.firstEntries(now: now))
         return Draft(
-            account: OpenAccount(
-                app: app, user: old.user, name: name.text, accessKey: accessKey, bundle: bundle, version: 1, pin: pin),
-            request: .upgrade(old.login, to: new, old: (wrap, oldPin)))
+            account: account, request: .upgrade(old.login, to: new, old: (wrap, oldPin)))
     }
 
     private func made(_ draft: Draft, _ reply: AccountReply) throws(AccountError) -> AccountStep<Upgraded> {
@@ -222,7 +224,8 @@ extension Accounts {
     ) async throws(AccountError) -> Upgraded {
         try await api.run(
             try UpgradeFlow(
-                app: app, old: old, name: name, password: password, device: device, rules: rules, random: random))
+                app: app, old: old, name: name, password: password, device: device, rules: rules, random: random,
+                now: now()))
     }
 
     /// Ends the old login, and every token except the returned one.

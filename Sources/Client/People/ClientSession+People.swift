@@ -1,0 +1,86 @@
+internal import ThicketCrypto
+import ThicketProtocol
+
+extension ClientSession {
+    /// The keys of other people. The first call begins the checks of the account's own entries in the key log: at once,
+    /// and daily while the session is open.
+    ///
+    /// - Throws: `noKeys` when the session has no keys of its account; `store`, `closed`.
+    public func people() async throws(PeopleError) -> KeyBook {
+        guard let account = sync.openAccount else { throw .noKeys }
+        let (calls, keeper, place, clock) = (calls, keeper, place, SystemSessionClock())
+        let isPartner = if case .partner = user { true } else { false }
+        var isNew = false
+        let part: PeoplePart
+        do throws(ClientError) {
+            part = try parts.part("people") { () throws(ClientError) in
+                isNew = true
+                let reading = OwnBundle(account: account, calls: calls, keeper: keeper, isPartner: isPartner)
+                return PeoplePart(
+                    try KeyBook(
+                        app: account.app, user: account.user,
+                        server: SessionKeyLog(calls: calls, keeper: keeper, isPartner: isPartner),
+                        storage: try place.peopleStorage(),
+                        now: { UInt64(max(0, clock.unixSeconds() * 1_000)) },
+                        readOwn: { () async throws(ClientError) in try await reading.read() }))
+            }
+        } catch { throw .store(error) }
+        if isNew { await part.book.startChecks(clock) }
+        return part.book
+    }
+}
+
+/// The key book of a session.
+final class PeoplePart: SessionPart {
+    let book: KeyBook
+    init(_ book: KeyBook) { self.book = book }
+    func close() async { await book.close() }
+}
+
+extension KeyBook {
+    /// Ends the daily checks.
+    func close() {
+        daily?.cancel()
+        daily = nil
+    }
+}
+
+extension SessionPlace {
+    /// Beside the session's store, or where the options say.
+    func peopleStorage() throws(ClientError) -> any PeopleStorage {
+        guard let (path, key) = try store.folder(part: "people") else { return MemoryPeopleStorage() }
+        return FilePeopleStorage(path: options.peopleFile ?? path, key: key)
+    }
+}
+
+/// Reads the account's own keys from the newest bundle at the server.
+private struct OwnBundle: Sendable {
+    let account: OpenAccount
+    let calls: ServerCalls
+    let keeper: TokenKeeper
+    let isPartner: Bool
+
+    func read() async throws(ClientError) -> OwnEntries {
+        let token = try await keeper.token().text
+        do throws(AccountError) {
+            // A flow without a change reads, and compares with what this device has seen.
+            var flow = BundleFlow(account, isPartner ? .partner(token: token) : .user(token: token)) { _ in }
+            var step = try flow.begin()
+            while true {
+                switch step {
+                case .done(let newest): return OwnEntries(newest)
+                case .stretch: throw .unusable("reading a bundle needs no password")
+                case .ask(let request):
+                    let event: AccountEvent
+                    do throws(ClientError) { event = .answered(try await calls.ask(request)) } catch {
+                        event = .refused(error)
+                    }
+                    step = try flow.receive(event)
+                }
+            }
+        } catch {
+            if case .server(let reason) = error { throw reason }
+            throw ClientError(.unavailable, error.description)
+        }
+    }
+}

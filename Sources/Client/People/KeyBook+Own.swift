@@ -1,0 +1,132 @@
+internal import ThicketCrypto
+internal import ThicketKeyLog
+
+/// The account's own entries.
+extension KeyBook {
+    /// What a check of the own entries found.
+    public enum OwnCheck: Sendable, Equatable {
+        /// All entries are the account's own, and the newest have the keys in use.
+        case asCreated
+        /// The entries are the account's own; this many were missing and were appended.
+        case appended(Int)
+    }
+
+    /// Checks that the log has the keys of this account and no others, under its id and its name, and appends what is
+    /// missing. Called at the start of a session and daily; apps may call it at any time.
+    ///
+    /// - Throws: `alarm` for an entry that no device of the account has made: from then on `keys(of:)` throws it for
+    ///   every user. `refused`, `offline`, `server`, `store`.
+    @discardableResult
+    public func checkOwn() async throws(PeopleError) -> OwnCheck {
+        // Read before the look-up: another device may have made keys meanwhile.
+        let own: OwnEntries
+        do throws(ClientError) { own = try await readOwn() } catch { throw Self.error(error) }
+        let missing = try await self.missing(own)
+        await compareWaiting()
+        guard !missing.isEmpty else { return .asCreated }
+        do throws(ClientError) { try await server.append(missing.map(\.bytes)) } catch { throw Self.error(error) }
+        guard try await self.missing(own).isEmpty else {
+            throw .refused(KeyLogError(.notProven, "the server does not show the entries that it has accepted"))
+        }
+        report(.appended(missing.count))
+        return .appended(missing.count)
+    }
+
+    /// The entries that the log lacks.
+    private func missing(_ own: OwnEntries) async throws(PeopleError) -> [KeyLogEntry] {
+        var missing = [KeyLogEntry]()
+        for user in try Self.refusing({ () throws(KeyLogError) in try own.users() }) {
+            if let entry = try await self.missing(user, own) { missing.append(entry) }
+        }
+        return missing
+    }
+
+    private func missing(_ user: String, _ own: OwnEntries) async throws(PeopleError) -> KeyLogEntry? {
+        let keys = try Self.refusing { () throws(KeyLogError) in try own.keys(as: user) }
+        var refusal = KeyLogError(.otherSize, "the newest head changed each time")
+        for _ in 0..<PeopleLimits.attemptsMax {
+            let known = try await pinned().ownQuestion.known
+            let answer: [UInt8]?
+            do throws(ClientError) { answer = try await server.lookup(user, from: 0, known: known) } catch {
+                throw Self.error(error)
+            }
+            guard let answer else {
+                guard try read({ $0.emptyLog() }) == .absent else { throw try read { $0.emptyLog() } }
+                return try next(user, nil, own)
+            }
+            let lookup = try Self.parsed(answer)
+            let time = now()
+            switch try change({ $0.checkOwn(lookup, own, keys, now: time) }) {
+            case .asCreated: return nil
+            case .missing: return try next(user, lookup.chain.last, own)
+            case .alarm(let alarm):
+                report(.alarm(alarm))
+                throw .alarm(alarm)
+            case .refused(let error):
+                refusal = error
+                switch error.kind {
+                case .otherSize: continue
+                case .notSigned: if try await followKey() { continue }
+                default: break
+                }
+                throw .refused(error)
+            }
+        }
+        throw .refused(refusal)
+    }
+
+    private func next(_ user: String, _ last: KeyLogEntry?, _ own: OwnEntries) throws(PeopleError) -> KeyLogEntry {
+        let time = now()
+        return try Self.refusing { () throws(KeyLogError) in try own.next(user, after: last, now: time) }
+    }
+
+    static func refusing<Value>(_ body: () throws(KeyLogError) -> Value) throws(PeopleError) -> Value {
+        do throws(KeyLogError) { return try body() } catch { throw .refused(error) }
+    }
+
+    /// Checks now, and again whenever a day has passed.
+    func startChecks(_ clock: any SessionClock) {
+        guard daily == nil else { return }
+        daily = Task { [weak self] in
+            var isFirst = true
+            while !Task.isCancelled {
+                guard let book = self else { return }
+                let time = book.now()
+                let isDue = (try? await book.read { $0.reader?.isSelfCheckDue(now: time) ?? true }) ?? true
+                if isFirst || isDue {
+                    // Reported by events; a check that failed is tried again after the pause.
+                    isFirst = (try? await book.checkOwn()) == nil
+                }
+                await clock.sleep(until: clock.milliseconds() + Self.checkPauseMilliseconds)
+            }
+        }
+    }
+
+    /// Milliseconds between two looks at whether a check is due.
+    private static let checkPauseMilliseconds: Int64 = 600_000
+}
+
+extension PeopleState {
+    /// Decides about an answer about the account itself, and keeps evidence of an alarm, with the owner's denial.
+    mutating func checkOwn(
+        _ lookup: KeyLogLookup, _ own: OwnEntries, _ keys: KeyLogOwnKeys, now: UInt64
+    ) -> KeyLogOwnVerdict {
+        guard var reader else { return .refused(KeyLogError(.empty, "the log's key is not known yet")) }
+        let verdict = reader.checkOwn(lookup, own: keys, now: now)
+        self.reader = reader
+        guard case .alarm(let alarm) = verdict else { return verdict }
+        guard case .foreignKey(let entry) = alarm else {
+            raise(alarm, lookup: lookup, now: now)
+            return verdict
+        }
+        var evidence = KeyLogEvidence(of: alarm, reader: reader, lookup: lookup, now: now)
+        if let place = lookup.chain.firstIndex(of: entry), place > 0,
+            let key = own.signingKey(lookup.chain[place - 1].keys.identity),
+            let denial = try? KeyLogDenial.sign(entry, key: key)
+        {
+            evidence = evidence.denied(by: denial)
+        }
+        keep(evidence)
+        return verdict
+    }
+}
