@@ -65,7 +65,8 @@ let libraries: [Target] = [
     library("ThicketTreeShape", "Sources/TreeShape", ["ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
     // What devices do with the tree: paths, names, keys, sealing of records. Pure.
     library(
-        "ThicketTree", "Sources/Tree", ["ThicketTreeShape", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
+        "ThicketTree", "Sources/Tree",
+        ["ThicketTreeShape", "ThicketKeyLog", "ThicketProtocol", "ThicketCrypto", "ThicketPlatform"]),
     // Fairness between tenants, throttling, cost metering, preemption.
     library(
         "ThicketScheduling", "Sources/Scheduling", ["ThicketPlatform", "CThicketCores"], settings: singleThreaded),
@@ -92,8 +93,8 @@ let libraries: [Target] = [
     library(
         "ThicketTreesystem", "Sources/Treesystem",
         [
-            "ThicketClient", "ThicketTree", "ThicketTreeShape", "ThicketSQLite", "ThicketProtocol", "ThicketCrypto",
-            "ThicketPlatform",
+            "ThicketClient", "ThicketTree", "ThicketTreeShape", "ThicketKeyLog", "ThicketSQLite", "ThicketProtocol",
+            "ThicketCrypto", "ThicketPlatform",
         ]),
     // Encrypted notes, on top of the client library.
     library(
@@ -229,13 +230,13 @@ let suites: [Target] = [
     tests(
         "TreeTests",
         [
-            "ThicketTree", "ThicketTreeShape", "ThicketProtocol", "ThicketCrypto", "ThicketNonces",
+            "ThicketTree", "ThicketTreeShape", "ThicketKeyLog", "ThicketProtocol", "ThicketCrypto", "ThicketNonces",
             "ThicketTestSupport",
         ]),
     tests(
         "TreesystemTests",
         [
-            "ThicketTreesystem", "ThicketClient", "ThicketTree", "ThicketTreeShape", "ThicketSQLite",
+            "ThicketTreesystem", "ThicketClient", "ThicketTree", "ThicketTreeShape", "ThicketKeyLog", "ThicketSQLite",
             "ThicketProtocol", "ThicketCrypto", "ThicketNonces", "ThicketTestSupport", "ThicketFaultDisk",
             "ThicketTestServer", "ThicketServer",
         ]),

@@ -58,6 +58,8 @@ public enum SealFault: Error, Sendable, Hashable, CustomStringConvertible {
     case outOfBounds
     /// With its wraps for other readers, the record would exceed `TreeLimits.recordBytesMax`.
     case recordTooLarge
+    /// Nothing can be sealed to the public key of the receiver.
+    case unusableKey
 
     /// A sentence without content of the node.
     public var description: String {
@@ -69,6 +71,7 @@ public enum SealFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .badAppTags: "too many pairs of the app, or a key twice"
         case .outOfBounds: "a time or the base version is out of bounds"
         case .recordTooLarge: "the record is too large"
+        case .unusableKey: "nothing can be sealed to the key of the receiver"
         }
     }
 }

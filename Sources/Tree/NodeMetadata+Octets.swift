@@ -11,11 +11,12 @@ import ThicketTreeShape
 /// | 3 | content | suite (1) ‖ key (32) ‖ bytes of metadata, thumbnail and data (8 each) |
 /// | 4 | modified | 8, milliseconds since 1970 |
 /// | 5 | pairs of the app | for each, in the order of the keys: lp(key) ‖ lp(value), lengths of 16 bits |
+/// | 6 | origin of a message | `OriginStatement`, 1 to 12,288 bytes |
 ///
 /// 1 and 2 are required. A reader keeps fields with unknown numbers below 0x8000 and writes them again. Numbers from
 /// 0x8000 are for fields without which the others are misunderstood: a reader that does not know one refuses the whole.
 extension NodeMetadata {
-    private enum Field: UInt16, CaseIterable { case name = 1, childSalt, content, modified, appTags }
+    private enum Field: UInt16, CaseIterable { case name = 1, childSalt, content, modified, appTags, origin }
 
     /// The first number of the fields that a reader must know.
     static let firstCritical: UInt16 = 0x8000
@@ -50,6 +51,7 @@ extension NodeMetadata {
         case .content: content.map(Self.octets)
         case .modified: (modified?.octets).map { SecureBytes(copying: $0) }
         case .appTags: appTags.isEmpty ? nil : SecureBytes(copying: appTags.flatMap(\.octets))
+        case .origin: origin.map { SecureBytes(copying: $0) }
         }
     }
 
@@ -88,10 +90,12 @@ extension NodeMetadata {
         else { throw .damaged }
         let modified = fields[.modified]
         guard modified == nil || modified?.count == 8 else { throw .damaged }
+        let origin = fields[.origin]?.bytes
+        guard origin.map({ (1...OriginStatement.bytesMax).contains($0.count) }) ?? true else { throw .damaged }
         self.init(
             name: name, childSalt: salt, content: try Self.content(fields[.content]),
             modified: modified.map { Int64(bitPattern: FieldReader.number($0)) },
-            appTags: try Self.appTags(fields[.appTags]), format: format,
+            appTags: try Self.appTags(fields[.appTags]), origin: origin, format: format,
             others: others.sorted { $0.key < $1.key }.map { (number: $0.key, content: $0.value) })
     }
 

@@ -15,6 +15,9 @@ public struct NodeMetadata: Sendable {
     public var modified: Int64?
     /// What an app attaches to the node, in the order of the bytes of the keys, each key once.
     public private(set) var appTags: [AppTag]
+    /// The statement of a message's origin as its author wrote it (`OriginStatement`), not verified; nil for a node that
+    /// is not a message. It stays with the node.
+    public let origin: [UInt8]?
     /// The version of the form: 1, or that of the newer program that wrote it.
     let format: UInt8
     /// Fields that a newer version has written, in the order of their numbers.
@@ -53,10 +56,10 @@ public struct NodeMetadata: Sendable {
 
     init(
         name: NodeName, childSalt: SecureBytes, content: ContentAccess?, modified: Int64?, appTags: [AppTag],
-        format: UInt8 = 1, others: [(number: UInt16, content: SecureBytes)] = []
+        origin: [UInt8]? = nil, format: UInt8 = 1, others: [(number: UInt16, content: SecureBytes)] = []
     ) {
         (self.name, self.childSalt, self.content, self.modified) = (name, childSalt, content, modified)
-        (self.appTags, self.format, self.others) = (appTags, format, others)
+        (self.appTags, self.origin, self.format, self.others) = (appTags, origin, format, others)
     }
 
     /// Replaces the app's pairs.

@@ -69,7 +69,7 @@ public struct NodeEdit: Sendable {
 public struct NodeSealer: Sendable {
     /// The tree.
     public let tree: TreePlace
-    private let random: TreeRandom
+    let random: TreeRandom
 
     /// - Parameters:
     ///   - tree: the tree that the records are for.
@@ -92,8 +92,8 @@ public struct NodeSealer: Sendable {
         let content = try sealed(draft.content)
         let metadata = NodeMetadata(
             name: draft.name, childSalt: kept?.metadata.childSalt ?? random.secret(NodeMetadata.saltBytes),
-            content: content?.access, modified: draft.modified, appTags: appTags, format: kept?.metadata.format ?? 1,
-            others: kept?.metadata.others ?? [])
+            content: content?.access, modified: draft.modified, appTags: appTags, origin: kept?.metadata.origin,
+            format: kept?.metadata.format ?? 1, others: kept?.metadata.others ?? [])
         let record = NodeRecord(
             parent: parent.parent, tag: parent.tag(of: draft.name, id), epoch: parent.epoch,
             wraps: [parent.wrap(key, of: id, in: tree, random)], commitment: Self.commitment(key),
@@ -103,7 +103,7 @@ public struct NodeSealer: Sendable {
 
     /// The record that replaces one: an edit, a move, or both. The node keeps its key, its salt and its other wraps, so
     /// that nothing below it changes; without another content, the content is untouched. A signature is dropped: it was
-    /// of the replaced record.
+    /// of the replaced record. So is the wrap of a received message for its receiver, whose parent's key opens it now.
     ///
     /// - Parameters:
     ///   - node: the node as it was opened.
@@ -133,7 +133,7 @@ public struct NodeSealer: Sendable {
         case nil: break
         }
         record.wraps =
-            record.wraps.filter { $0.reader != .parent } + [parent.wrap(node.key, of: node.id, in: tree, random)]
+            record.wraps.filter { $0.reader != .parent && !$0.isInboxWrap(of: tree) } + [parent.wrap(node.key, of: node.id, in: tree, random)]
         return try sealing(metadata, with: node.key, in: record, node.id)
     }
 
@@ -146,19 +146,19 @@ public struct NodeSealer: Sendable {
         try edit(node, NodeEdit(name: name), below: parent, replacing: base)
     }
 
-    private func newKey() -> NodeKey {
+    func newKey() -> NodeKey {
         guard let key = try? NodeKey(random.secret(NodeKey.bytesCount)) else {
             preconditionFailure("32 random bytes are a node key")
         }
         return key
     }
 
-    private static func commitment(_ key: NodeKey) -> [UInt8] {
+    static func commitment(_ key: NodeKey) -> [UInt8] {
         guard let commitment = try? key.commitment() else { preconditionFailure("a node key has a commitment") }
         return commitment
     }
 
-    private func sealed(
+    func sealed(
         _ content: DraftContent
     ) throws(SealFault) -> (access: ContentAccess, data: RecordData)? {
         switch content {
@@ -175,7 +175,7 @@ public struct NodeSealer: Sendable {
     }
 
     /// Seals the metadata into a record whose other members are final.
-    private func sealing(
+    func sealing(
         _ metadata: NodeMetadata, with key: NodeKey, in record: NodeRecord, _ id: NodeID
     ) throws(SealFault) -> NodeRecord {
         let times = 1...TreeLimits.timeMax

@@ -18,6 +18,12 @@ public struct OpenedNode: Sendable {
         (self.tree, self.id, self.record, self.metadata, self.key) = (tree, id, record, metadata, key)
     }
 
+    /// Whether another account has written the record: then it proves nothing before `MessageCheck` has verified it.
+    public var isFromOthers: Bool {
+        let isSigned = record.signature.map { $0.author != tree.owner } ?? false
+        return isSigned || !record.wraps.contains { $0.reader == .parent }
+    }
+
     /// The name below the parent: in the inbox the node's id, elsewhere the name in the metadata.
     public var name: NodeName {
         guard record.parent == .trunk(.inbox) else { return metadata.name }

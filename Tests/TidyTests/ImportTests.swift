@@ -16,7 +16,7 @@ struct ImportTests {
         ("Sources/Sealed", ["ThicketSealedShape", "ThicketProtocol", "ThicketCrypto"]),
         ("Sources/KeyLog", ["ThicketProtocol", "ThicketCrypto"]),
         ("Sources/TreeShape", ["ThicketProtocol", "ThicketCrypto"]),
-        ("Sources/Tree", ["ThicketTreeShape", "ThicketProtocol", "ThicketCrypto"]),
+        ("Sources/Tree", ["ThicketTreeShape", "ThicketKeyLog", "ThicketProtocol", "ThicketCrypto"]),
         ("Sources/SQLite", ["CSQLite", "Glibc", "Darwin"]),
         ("Sources/CommandLine", ["Glibc", "Darwin"]),
         ("Sources/Release", ["ThicketProtocol", "ThicketCrypto"]),
@@ -85,8 +85,8 @@ struct ImportTests {
         (
             "Sources/Treesystem",
             [
-                "ThicketClient", "ThicketTree", "ThicketTreeShape", "ThicketSQLite", "ThicketProtocol",
-                "ThicketCrypto", "Dispatch", "Glibc", "Darwin",
+                "ThicketClient", "ThicketTree", "ThicketTreeShape", "ThicketKeyLog", "ThicketSQLite",
+                "ThicketProtocol", "ThicketCrypto", "Dispatch", "Glibc", "Darwin",
             ]
         ),
         ("Sources/Onions", ["ThicketClient", "ThicketProtocol", "ThicketCrypto", "Glibc", "Darwin"]),

@@ -9,6 +9,8 @@ enum QueueText {
         case .create: "create"
         case .change: "change"
         case .delete: "remove"
+        case .copy: "send"
+        case .burn: "burn"
         }
     }
 
@@ -21,6 +23,7 @@ enum QueueText {
         case .conflict: "conflict"
         case .removedElsewhere: "removed-elsewhere"
         case .contentUnavailable: "content-unavailable"
+        case .keysUnavailable: "keys-unavailable"
         case .failed: "refused"
         }
     }
@@ -35,6 +38,8 @@ enum QueueText {
         case .removedElsewhere: "another device removed it; 'retry' creates it again, 'discard' lets it go"
         case .contentUnavailable:
             "its content is not on this machine any more; 'discard' drops it, so that 'put' can send the file again"
+        case .keysUnavailable(let reason):
+            "there are no keys of the receiver that may be used (\(reason)); 'retry' looks again, 'discard' drops it"
         case .failed(let reason): "the server refused it (\(reason)); 'retry' sends it again, 'discard' drops it"
         }
     }

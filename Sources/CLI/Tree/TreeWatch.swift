@@ -106,7 +106,7 @@ struct TreeWatchView {
         case .deleted(let node, let path): line("-", "removed", node, path)
         case .integrity(let fault): write("! \(fault.node.text): \(fault.detail)", ["event": "integrity"], fault.node)
         case .gap(let missed): write("! \(missed) events were missed", ["event": "gap"], nil)
-        case .conflict, .pushed, .operationFailed, .caughtUp: false
+        case .conflict, .pushed, .delivered, .operationFailed, .caughtUp: false
         }
     }
 
@@ -118,7 +118,9 @@ struct TreeWatchView {
         var object: JSONObject = ["event": .string(word), "path": .string(place.description)]
         if let from { object["from"] = .string(from.description) }
         if let change {
-            let names: [(NodeChange, String)] = [(.data, "content"), (.tags, "pairs"), (.burnTime, "burn-time")]
+            let names: [(NodeChange, String)] = [
+                (.data, "content"), (.tags, "pairs"), (.burnTime, "burn-time"), (.origin, "origin"),
+            ]
             object["changed"] = .array(names.filter { change.contains($0.0) }.map { .string($0.1) })
         }
         object["version"] = .number(JSONNumber(node.version))

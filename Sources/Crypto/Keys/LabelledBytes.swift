@@ -44,7 +44,7 @@ extension FixedWidthInteger {
 public enum SignatureLabel: Sendable, CaseIterable {
     /// A record of the tree.
     case record
-    /// The sender of a sealed key.
+    /// The origin of a message.
     case origin
     /// A user's key.
     case key

@@ -55,6 +55,9 @@ struct QueueWaiters {
         switch operation.state {
         case .waiting, .sending: return nil
         case .held(.content): return .failure(LostContents.missing(id, machine.store))
+        case .held(.keys):
+            let trouble = operation.trouble.flatMap(KeyTrouble.init(rawValue:)) ?? .absent
+            return .failure(TreeError(.keys, trouble.detail, reason: trouble.rawValue))
         case .held(.data), .held(.removed):
             return .failure(TreeError(.refused, "another device changed the node: the operation waits for the app"))
         case .failed(let reason):

@@ -1,3 +1,4 @@
+public import ThicketProtocol
 public import ThicketTreeShape
 
 /// A local change that the server has not confirmed, as the app sees it.
@@ -10,6 +11,10 @@ public struct QueuedOperation: Sendable, Hashable, Identifiable {
         case change
         /// Removes it and everything below it.
         case delete
+        /// Sends it to the inbox of another account.
+        case copy(to: UserID)
+        /// Removes it from the inbox of another account.
+        case burn(sentTo: UserID)
     }
 
     /// Where it is.
@@ -26,6 +31,8 @@ public struct QueuedOperation: Sendable, Hashable, Identifiable {
         case removedElsewhere
         /// The app could not provide the content; `retry` asks again.
         case contentUnavailable
+        /// There are no keys of the receiver that may be used: `reason` is a `KeyTrouble`. `retry` looks again.
+        case keysUnavailable(reason: String)
         /// The server refuses it, with its word; waits for `retry` or `discard`.
         case failed(reason: String)
     }
@@ -52,14 +59,20 @@ public struct QueuedOperation: Sendable, Hashable, Identifiable {
     public var needsApp: Bool {
         switch state {
         case .waiting, .uploading, .sending: false
-        case .conflict, .removedElsewhere, .contentUnavailable, .failed: true
+        case .conflict, .removedElsewhere, .contentUnavailable, .keysUnavailable, .failed: true
         }
     }
 
     init(_ operation: PendingOperation, _ board: ProgressBoard) {
         (id, node, progress) = (operation.id, operation.node, board[operation.id])
         trouble = operation.trouble
-        kind = operation.isDelete ? .delete : operation.isCreation ? .create : .change
+        kind =
+            switch operation.kind {
+            case .write: operation.isCreation ? .create : .change
+            case .delete: .delete
+            case .copy(let receiver, _): .copy(to: receiver)
+            case .burn(let receiver): .burn(sentTo: receiver)
+            }
         attempts = Int(clamping: operation.attempts)
         writesContent = operation.fields.contains(.content)
         state =
@@ -69,6 +82,7 @@ public struct QueuedOperation: Sendable, Hashable, Identifiable {
             case .held(.data): .conflict
             case .held(.removed): .removedElsewhere
             case .held(.content): .contentUnavailable
+            case .held(.keys): .keysUnavailable(reason: operation.trouble ?? "")
             case .failed(let reason): .failed(reason: reason)
             }
     }

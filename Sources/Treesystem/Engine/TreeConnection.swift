@@ -11,6 +11,8 @@ struct TreeConnection: Sendable {
     let children: @Sendable (ChildrenQuery) async -> ChildrenReply
     /// A token in place of the refused one with this number.
     let token: @Sendable (Int) async throws(ClientError) -> (text: String, number: Int)
+    /// Looks up and verifies keys of other accounts.
+    var people: (any PeopleLookUp)?
     /// The server accepted the token of this number.
     let tokenWorked: @Sendable (Int) async -> Void
 

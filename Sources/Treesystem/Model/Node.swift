@@ -24,6 +24,12 @@ public struct Node: Sendable, Hashable, Identifiable {
     public let tags: [NodeMetadata.AppTag]
     /// Whether a local change of the node is not confirmed by the server.
     public let isPending: Bool
+    /// Of a message of another account, and of its attachments: who wrote it. nil for this account's own nodes, and for
+    /// a message that another device of this account has moved, until this device has verified it.
+    public let origin: MessageOrigin?
+
+    /// The account that wrote the message; nil for this account's own nodes.
+    public var sender: UserID? { origin?.author }
 
     /// The content of a node: its sizes and where it is.
     public struct ContentInfo: Sendable, Hashable {

@@ -1,3 +1,4 @@
+public import ThicketProtocol
 public import ThicketTree
 public import ThicketTreeShape
 
@@ -29,6 +30,8 @@ public protocol TreeDelegate: Sendable {
     func thumbnail(for node: Node, at path: TreePath) async throws -> NodeData
     /// The server has confirmed local changes of a node.
     func didPushNodeData(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws
+    /// The server has put a copy of a node into the inbox of another account.
+    func didDeliver(_ node: NodeID, to receiver: UserID, in transaction: inout TreeTransaction) throws
 }
 
 extension TreeDelegate {
@@ -54,6 +57,8 @@ extension TreeDelegate {
     public func didDiscoverConflict(_ conflict: TreeConflict, in transaction: inout TreeTransaction) throws {}
     /// Does nothing.
     public func didPushNodeData(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {}
+    /// Does nothing.
+    public func didDeliver(_ node: NodeID, to receiver: UserID, in transaction: inout TreeTransaction) throws {}
 
     func apply(_ event: TreeEvent, in transaction: inout TreeTransaction) throws {
         switch event {
@@ -65,6 +70,7 @@ extension TreeDelegate {
         case .deleted(let node, let path): try didDiscoverDeletedNode(node, at: path, in: &transaction)
         case .conflict(let conflict): try didDiscoverConflict(conflict, in: &transaction)
         case .pushed(let node, let path): try didPushNodeData(node, at: path, in: &transaction)
+        case .delivered(let node, let receiver): try didDeliver(node, to: receiver, in: &transaction)
         case .integrity, .operationFailed, .caughtUp, .gap: break
         }
     }

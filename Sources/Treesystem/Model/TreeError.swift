@@ -42,6 +42,10 @@ public struct TreeError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let refused = Code(rawValue: "refused")
         /// The session has no keys of its account.
         public static let noKeys = Code(rawValue: "no-keys")
+        /// A message has no receiver, too many, or this account among them.
+        public static let receiver = Code(rawValue: "receiver")
+        /// There are no keys of another account that may be used; `reason` says why.
+        public static let keys = Code(rawValue: "keys")
         /// A limit of this library was reached.
         public static let limit = Code(rawValue: "limit")
         /// The local store failed: full disk, I/O error, damaged file.

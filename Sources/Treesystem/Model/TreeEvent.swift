@@ -1,3 +1,4 @@
+public import ThicketProtocol
 public import ThicketTree
 public import ThicketTreeShape
 
@@ -14,6 +15,8 @@ public struct NodeChange: OptionSet, Sendable, Hashable {
     public static let tags = NodeChange(rawValue: 2)
     /// The burn time.
     public static let burnTime = NodeChange(rawValue: 4)
+    /// What is known of a message's origin.
+    public static let origin = NodeChange(rawValue: 8)
 }
 
 /// A local change that met one of another device.
@@ -46,7 +49,9 @@ public enum TreeEvent: Sendable, Equatable {
     case conflict(TreeConflict)
     /// The server has confirmed local changes of a node.
     case pushed(Node, TreePath)
-    /// A record is not genuine or does not open; nothing of it is shown.
+    /// The server has put a copy of the node into the inbox of another account.
+    case delivered(NodeID, to: UserID)
+    /// A record is not genuine or does not open, and nothing of it is shown; or messages of an author are missing.
     case integrity(IntegrityFault)
     /// The server refuses an operation for good; it waits in the queue until `retry` or `discard`.
     case operationFailed(OperationID, NodeID, TreeError)
@@ -77,6 +82,12 @@ public struct IntegrityFault: Sendable, Hashable {
         case parentMissing = "parent-missing"
         /// The server shows an older version than this device knows.
         case rollback
+        /// The message is not from the account that it names, or not for this one; it is not shown.
+        case origin
+        /// Messages before this one have not arrived. It is shown (`MessageOrigin.missing`).
+        case messagesMissing = "messages-missing"
+        /// The author's device has shown another message in place of this one, or of the one before it. It is shown.
+        case messagesForked = "messages-forked"
     }
 
     /// Makes a fault.

@@ -15,6 +15,8 @@ package struct OperationQueue: Sendable {
     private var byGroup = [Int64: Set<OperationID>]()
     /// The operations that depend on one.
     private var followers = [OperationID: Set<OperationID>]()
+    /// The operations that send nodes to other accounts.
+    private(set) var copies = Set<OperationID>()
     /// Operations whose content the app or the disk is providing now, or that are being uploaded. Not in the store.
     package internal(set) var asked = Set<OperationID>()
     /// Operations that were refused, and the time before which each is not sent again. Others go on meanwhile. Not in
@@ -109,12 +111,12 @@ package struct OperationQueue: Sendable {
         }
     }
 
-    /// Puts a creation before the operations that put nodes below its node.
+    /// Puts a creation before the operations that put nodes below its node, or copy it.
     ///
     /// - Returns: the operations that changed.
     package mutating func follow(_ creation: PendingOperation) -> [PendingOperation] {
         var changed = Set<OperationID>()
-        for var operation in placing(below: creation.node) {
+        for var operation in placing(below: creation.node) + operations(of: creation.node).filter(\.isCopy) {
             operation.dependencies.insert(creation.id)
             replace(operation)
             changed.insert(operation.id)
@@ -164,7 +166,7 @@ package struct OperationQueue: Sendable {
     ) throws(TreeError) -> Set<OperationID> {
         var candidates = Set(byNode[new.node] ?? [])
         for place in new.places { candidates.formUnion(byPlace[place] ?? []) }
-        if new.isDelete {
+        if new.isDelete || new.isCopy {
             for node in try branch() {
                 candidates.formUnion(byNode[node] ?? [])
                 candidates.formUnion(byParent[.node(node)] ?? [])
@@ -186,7 +188,7 @@ package struct OperationQueue: Sendable {
     /// The waiting write of the same node into which a new one can be merged without changing the order of anything
     /// else; nil if none.
     package func mergeTarget(of new: PendingOperation) -> PendingOperation? {
-        guard !new.isDelete, !new.isKept, let last = operations(of: new.node).last, !last.isDelete, !last.isKept,
+        guard new.isWrite, !new.isKept, let last = operations(of: new.node).last, last.isWrite, !last.isKept,
             last.state == .waiting, last.group == new.group, !hasFollowers(last.id),
             new.dependencies.allSatisfy({ $0 <= last.id })
         else { return nil }
@@ -201,6 +203,7 @@ package struct OperationQueue: Sendable {
             order.append(operation.id)
         }
         byNode[operation.node, default: []].append(operation.id)
+        if operation.isCopy { copies.insert(operation.id) }
         byNode[operation.node]?.sort()
         link(operation)
     }
@@ -249,6 +252,7 @@ package struct OperationQueue: Sendable {
     package mutating func remove(_ id: OperationID) -> [OperationID] {
         guard let operation = operations.removeValue(forKey: id) else { return [] }
         asked.remove(id)
+        copies.remove(id)
         pauses[id] = nil
         unlink(operation)
         if let place = place(of: id) { order.remove(at: place) }

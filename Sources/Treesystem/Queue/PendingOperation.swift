@@ -42,6 +42,11 @@ package struct PendingOperation: Sendable, Hashable {
         case write(WriteFields)
         /// Removes the node and everything below it.
         case delete
+        /// Sends the node, and what is below it, to the inbox of another account. Operations of one node in one group
+        /// are one message, with one statement.
+        case copy(UserID, ConversationID)
+        /// Removes the node from the inbox of another account.
+        case burn(UserID)
     }
 
     /// Progress of the content that a write sends.
@@ -80,6 +85,8 @@ package struct PendingOperation: Sendable, Hashable {
         case removed
         /// The app could not provide the content.
         case content
+        /// There are no keys of the receiver that may be used.
+        case keys
     }
 
     package let id: OperationID
@@ -115,7 +122,43 @@ package struct PendingOperation: Sendable, Hashable {
     }
     package var isCreation: Bool { fields.contains(.creation) }
     package var isDelete: Bool { kind == .delete }
+    package var isWrite: Bool { if case .write = kind { true } else { false } }
+    package var isCopy: Bool { if case .copy = kind { true } else { false } }
+    package var isBurn: Bool { if case .burn = kind { true } else { false } }
     package var isSending: Bool { state == .sending }
+
+    /// The account to whose tree the operation belongs; nil: this one's.
+    package var receiver: UserID? {
+        switch kind {
+        case .write, .delete: nil
+        case .copy(let user, _), .burn(let user): user
+        }
+    }
+
+    package var conversation: ConversationID? { if case .copy(_, let id) = kind { id } else { nil } }
     /// The places that the operation touches.
     var places: [Place] { [origin, target].compactMap { $0 } }
+}
+
+extension PendingOperation.Kind {
+    /// The number in the store.
+    var number: Int64 {
+        switch self {
+        case .write: 0
+        case .delete: 1
+        case .copy: 2
+        case .burn: 3
+        }
+    }
+
+    /// - Returns: nil for what no operation is.
+    init?(number: Int64, _ fields: WriteFields, _ receiver: UserID?, _ conversation: ConversationID?) {
+        switch (number, receiver, conversation) {
+        case (2, let receiver?, let conversation?): self = .copy(receiver, conversation)
+        case (3, let receiver?, _): self = .burn(receiver)
+        case (2, _, _), (3, _, _): return nil
+        case (0, _, _): self = .write(fields)
+        default: self = .delete
+        }
+    }
 }

@@ -15,8 +15,13 @@ enum QueueRules {
     static func depends(
         _ new: PendingOperation, on earlier: PendingOperation, isBelow: (NodeParent, NodeID) throws(TreeError) -> Bool
     ) throws(TreeError) -> Bool {
+        if let receiver = new.receiver ?? earlier.receiver, new.isBurn || earlier.isBurn {
+            return new.node == earlier.node && new.receiver == receiver && earlier.receiver == receiver
+        }
+        // Messages have no order, unless the app asks for one.
+        if new.isCopy, earlier.isCopy { return false }
         if new.node == earlier.node || shareAPlace(new, earlier) { return true }
-        if new.isDelete { return try touches(earlier, branchOf: new.node, isBelow) }
+        if new.isDelete || new.isCopy { return try touches(earlier, branchOf: new.node, isBelow) }
         guard let target = new.target, !earlier.isDelete, earlier.target != nil else { return false }
         return try isBelow(target.parent, earlier.node)
     }
@@ -25,7 +30,8 @@ enum QueueRules {
         new.places.contains { place in earlier.places.contains(place) }
     }
 
-    /// A deletion comes after everything that puts nodes into its branch, takes them out of it, or changes them in it.
+    /// A deletion, or a copy, comes after everything that puts nodes into its branch, takes them out of it, or changes
+    /// them in it.
     private static func touches(
         _ earlier: PendingOperation, branchOf node: NodeID, _ isBelow: (NodeParent, NodeID) throws(TreeError) -> Bool
     ) throws(TreeError) -> Bool {

@@ -17,6 +17,7 @@ extension NodeChange {
         if old.content?.id != new.content?.id { insert(.data) }
         if old.tags != new.tags { insert(.tags) }
         if old.burnTime != new.burnTime { insert(.burnTime) }
+        if old.origin != new.origin { insert(.origin) }
     }
 }
 
@@ -29,6 +30,7 @@ extension NodeRow {
         if !mine.contains(.content) { (content, modified) = (opened.contentInfo, opened.metadata.modified) }
         if !mine.contains(.tags) { tags = opened.metadata.appTags }
         if !mine.contains(.burnTime) { burnTime = opened.record.burnTime }
+        origin = MessageOrigin.kept(by: opened, after: origin)
     }
 
     /// What another device changed in the record that this row has.

@@ -17,6 +17,8 @@ package struct NodeRow: Sendable {
         /// Another device moved the node, or one above it, into a branch that is removed here. Local changes of it are
         /// kept.
         case covered
+        /// A message, or an attachment, that is not shown: keys of its author are not known yet.
+        case awaiting
 
         /// Whether the node is in a branch that is removed here.
         var isConcealed: Bool { self == .leaving || self == .covered }
@@ -38,6 +40,8 @@ package struct NodeRow: Sendable {
     package var content: Node.ContentInfo?
     /// The number of the last full listing that had the node.
     package var scan: Int64 = 0
+    /// Of a message; not always verified.
+    package var origin: MessageOrigin?
 
     package init(
         _ id: NodeID, parent: NodeParent, name: NodeName?, state: State, version: Version = 0, record: [UInt8]? = nil
@@ -51,7 +55,8 @@ package struct NodeRow: Sendable {
         guard state == .open, let name else { return nil }
         return Node(
             id: id, parent: parent, name: name, version: version, content: content, modified: modified,
-            changed: changed, burnTime: burnTime, tags: tags, isPending: isPending)
+            changed: changed, burnTime: burnTime, tags: tags, isPending: isPending,
+            origin: origin?.isVerified == true ? origin : nil)
     }
 
     /// The place that the node has; nil while its name is unknown.
@@ -68,7 +73,7 @@ package struct NodeRow: Sendable {
 
     static let columns = """
         id, parent, name, state, version, record, changed, modified, burn, tags, data, blob, metadata_size,
-        thumbnail_size, data_size, stored, scan
+        thumbnail_size, data_size, stored, scan, origin
         """
 
     /// - Returns: nil for a row that is not valid.
@@ -81,6 +86,7 @@ package struct NodeRow: Sendable {
         (changed, modified, burnTime) = (row.optionalInteger(6), row.optionalInteger(7), row.optionalInteger(8))
         tags = Self.tags(row.optionalBytes(9) ?? [])
         scan = row.integer(16)
+        origin = row.optionalBytes(17).flatMap(MessageOrigin.init(octets:))
         guard let data = row.optionalBytes(10).flatMap(DataID.init(octets:)),
             let sizes = try? SectionSizes(
                 metadata: UInt64(row.integer(12)), thumbnail: UInt64(row.integer(13)), data: UInt64(row.integer(14)))
@@ -97,7 +103,7 @@ package struct NodeRow: Sendable {
             .bind(12, content?.blob?.octets)
             .bind(13, content.map { Int64($0.sizes.metadata) }).bind(14, content.map { Int64($0.sizes.thumbnail) })
             .bind(15, content.map { Int64($0.sizes.data) }).bind(16, content.map { Int64($0.storedBytes) })
-            .bind(17, scan).bind(18, name?.folded)
+            .bind(17, scan).bind(18, origin?.octets).bind(19, name?.folded)
     }
 
     // MARK: - Pairs of the app: for each one byte and two bytes of length, the key, the value

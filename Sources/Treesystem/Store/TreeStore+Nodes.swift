@@ -24,9 +24,9 @@ extension TreeStore {
             let statement = try database.statement(
                 """
                 INSERT INTO node (\(NodeRow.columns), fold)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
                 ON CONFLICT (id) DO UPDATE SET (\(NodeRow.columns), fold) =
-                (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
                 """)
             row.bind(to: statement)
             try statement.run()
@@ -69,7 +69,7 @@ extension TreeStore {
         try sql { (database) throws(SQLiteError) in
             for query in [
                 "DELETE FROM node WHERE id = ?1", "DELETE FROM quarantine WHERE id = ?1",
-                "DELETE FROM kept WHERE id = ?1",
+                "DELETE FROM kept WHERE id = ?1", "DELETE FROM awaiting WHERE node = ?1",
             ] {
                 try database.statement(query).bind(1, id.octets).run()
             }

@@ -24,20 +24,22 @@ extension TreeStore {
             try database.statement(
                 """
                 INSERT INTO operation (id, node, is_delete, fields, from_parent, from_name, to_parent, to_name,
-                    group_id, depends, priority, content, state, reason, attempts, waits_for, is_kept)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+                    group_id, depends, priority, content, state, reason, attempts, waits_for, is_kept,
+                    receiver, conversation)
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
                 ON CONFLICT (id) DO UPDATE SET is_delete = ?3, fields = ?4, from_parent = ?5, from_name = ?6,
                     to_parent = ?7, to_name = ?8, group_id = ?9, depends = ?10, priority = ?11, content = ?12,
                     state = ?13, reason = ?14, attempts = ?15, waits_for = ?16, is_kept = ?17
                 """
             )
-            .bind(1, operation.id.number).bind(2, operation.node.octets).bind(3, operation.isDelete ? 1 : 0)
+            .bind(1, operation.id.number).bind(2, operation.node.octets).bind(3, operation.kind.number)
             .bind(4, operation.fields.rawValue)
             .bind(5, operation.origin?.parent.stored).bind(6, operation.origin?.name.text)
             .bind(7, operation.target?.parent.stored).bind(8, operation.target?.name.text)
             .bind(9, operation.group).bind(10, depends).bind(11, operation.priority)
             .bind(12, operation.content.rawValue).bind(13, state).bind(14, reason)
-            .bind(15, operation.attempts).bind(16, operation.waitsFor).bind(17, operation.isKept ? 1 : 0).run()
+            .bind(15, operation.attempts).bind(16, operation.waitsFor).bind(17, operation.isKept ? 1 : 0)
+            .bind(18, operation.receiver?.text).bind(19, operation.conversation?.octets).run()
         }
     }
 
@@ -54,7 +56,7 @@ extension TreeStore {
             try database.statement(
                 """
                 SELECT id, node, is_delete, fields, from_parent, from_name, to_parent, to_name, group_id, depends,
-                    priority, content, state, reason, attempts, waits_for, is_kept
+                    priority, content, state, reason, attempts, waits_for, is_kept, receiver, conversation
                 FROM operation ORDER BY id
                 """
             ).forEach { if let operation = PendingOperation($0) { operations.append(operation) } }
@@ -150,7 +152,7 @@ extension PendingOperation {
         case .waiting: (0, trouble)
         case .sending: (1, trouble)
         case .failed(let reason): (2, reason)
-        case .held(let hold): (10 + hold.rawValue, nil)
+        case .held(let hold): (10 + hold.rawValue, trouble)
         }
     }
 }
@@ -169,10 +171,13 @@ extension PendingOperation.State {
 
 extension PendingOperation {
     fileprivate init?(_ row: Statement) {
-        guard let node = NodeID(octets: row.bytes(1)) else { return nil }
-        self.init(
-            OperationID(row.integer(0)), node,
-            row.integer(2) != 0 ? .delete : .write(WriteFields(rawValue: row.integer(3))))
+        let receiver = row.isNull(17) ? nil : try? UserID(row.text(17))
+        let conversation = row.optionalBytes(18).flatMap { ConversationID(octets: $0) }
+        guard let node = NodeID(octets: row.bytes(1)),
+            let kind = Kind(
+                number: row.integer(2), WriteFields(rawValue: row.integer(3)), receiver, conversation)
+        else { return nil }
+        self.init(OperationID(row.integer(0)), node, kind)
         origin = Self.place(row, 4)
         target = Self.place(row, 6)
         group = row.optionalInteger(8)
@@ -185,7 +190,7 @@ extension PendingOperation {
         content = Content(rawValue: row.integer(11)) ?? .none
         let reason = row.isNull(13) ? nil : row.text(13)
         state = State(row.integer(12), reason)
-        if state == .waiting || state == .sending { trouble = reason }
+        if case .failed = state {} else { trouble = reason }
         attempts = row.integer(14)
         waitsFor = row.optionalInteger(15)
         isKept = row.integer(16) != 0

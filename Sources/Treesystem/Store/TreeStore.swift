@@ -23,7 +23,7 @@ package final class TreeStore {
     private static let cacheKibibytes = 16 << 10
 
     /// The version of the schema. A newer one is refused.
-    private static let formatVersion: Int64 = 1
+    private static let formatVersion: Int64 = 2
 
     /// A store in memory.
     ///
@@ -47,10 +47,11 @@ package final class TreeStore {
         guard version <= Self.formatVersion else {
             throw TreeError(.store, "the local tree was made by a newer version (format \(version))")
         }
-        guard version == 0 else { return }
+        guard version < Self.formatVersion else { return }
         try Self.guarded { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
-                try database.execute(Self.schema)
+                if version == 0 { try database.execute(Self.schema) }
+                try database.execute(Self.messageSchema)
                 try database.execute("PRAGMA user_version=\(Self.formatVersion)")
             }
         }

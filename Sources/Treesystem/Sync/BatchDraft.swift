@@ -14,6 +14,10 @@ struct BatchDraft {
     /// Nodes that are created again: the server goes on with their versions, which this device does not know, so a
     /// later operation of theirs is in another batch.
     private var again = Set<NodeID>()
+    /// The numbers that messages in the batch have.
+    private(set) var chains = AuthorChains()
+    /// Messages that were begun for the first of their receivers.
+    private var messages = [Int64: CopyDraft]()
 
     private mutating func add(_ operation: PendingOperation, _ json: JSONValue) {
         let body = json.serialized()
@@ -46,6 +50,7 @@ struct BatchDraft {
     private mutating func seal(
         _ operation: PendingOperation, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) {
+        if operation.receiver != nil { return try sealForOthers(operation, &skeleton) }
         guard let row = try skeleton.store.row(operation.node) else { return try skeleton.drop(operation) }
         var operation = operation
         if operation.isCreation, row.version > 0 {
@@ -66,6 +71,27 @@ struct BatchDraft {
         records[row.id] = (record, version + 1)
         if version == 0 { if try skeleton.store.kept(row.id) != nil { again.insert(row.id) } }
         add(operation, TreeOperation.put(row.id, source: version, record).json)
+    }
+
+    /// Seals an operation on the tree of another account.
+    private mutating func sealForOthers(
+        _ operation: PendingOperation, _ skeleton: inout TreeSkeleton
+    ) throws(TreeError) {
+        guard case .copy(let receiver, let conversation) = operation.kind else {
+            if let receiver = operation.receiver { add(operation, TreeOperation.burn(operation.node, to: receiver).json) }
+            return
+        }
+        let number = operation.group ?? -operation.id.number
+        let message: CopyDraft
+        if let begun = messages[number] { message = begun } else {
+            let next = chains.next(in: conversation, after: try skeleton.store.ownLink(conversation))
+            message = try CopyDraft(operation, next, &skeleton, records.mapValues(\.record))
+        }
+        // A number counts only with its records: this may throw.
+        let copies = try message.copies(to: receiver, skeleton)
+        chains.advance(message.statement)
+        messages[number] = message
+        for copy in copies { add(operation, TreeOperation.copy(copy).json) }
     }
 
     private static func removal(

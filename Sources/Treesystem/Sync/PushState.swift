@@ -30,6 +30,9 @@ package struct PushState: Sendable {
     static let contentPause: Int64 = 60_000
     /// Operations of one batch, except that a local batch is never divided.
     package static let operationsMax = 200
+    /// Operations in the form of the server after which a batch ends: a message has one for each of its nodes and
+    /// recipients, at most `CopyDraft.recordsMax` more.
+    static let sentMax = 200
     /// Bytes of the records after which a batch ends.
     package static let bytesMax = 1 << 20
     /// Equal refusals of one operation, after which it waits for the app (treesystem 4.7).

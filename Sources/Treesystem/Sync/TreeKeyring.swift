@@ -25,8 +25,9 @@ struct TreeKeyring {
     /// Most nodes whose keys are kept; when it is reached, the cache starts again.
     private static let nodesMax = 16_384
 
-    init(_ keys: TreeKeys, random: TreeRandom) {
-        (self.keys, opener, sealer) = (keys, NodeOpener(keys.tree), NodeSealer(keys.tree, random: random))
+    init(_ keys: TreeKeys, random: TreeRandom, identity: MessageIdentity? = nil) {
+        opener = NodeOpener(keys.tree, identity: identity)
+        (self.keys, sealer) = (keys, NodeSealer(keys.tree, random: random))
         self.random = random
     }
 

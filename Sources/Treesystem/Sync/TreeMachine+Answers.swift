@@ -38,13 +38,15 @@ extension TreeMachine {
 
     /// Ends the request in flight.
     ///
+    /// - Parameter isMade: whether the server has made it.
     /// - Returns: its operations as they were sent.
-    private mutating func endRequest() throws(TreeError) -> [OperationID: TreeOperation] {
+    private mutating func endRequest(isMade: Bool) throws(TreeError) -> [OperationID: TreeOperation] {
         var sent = [OperationID: TreeOperation]()
         for each in try store.sent()?.operations ?? [] { sent[each.operation] = each.parsed }
         push.inFlight = nil
         skeleton.hasWritten = true
         try store.clearSent()
+        try store.endOwnNext(isMade: isMade)
         return sent
     }
 
@@ -53,7 +55,7 @@ extension TreeMachine {
     private mutating func made(
         _ inFlight: PushState.InFlight, _ results: [TreeOperationResult]
     ) throws(TreeError) {
-        let sent = try endRequest()
+        let sent = try endRequest(isMade: true)
         let isOpen = inFlight.operations.contains { queue[$0] != nil }
         for (id, result) in zip(inFlight.operations, results) {
             guard let operation = queue[id], let made = sent[id] else { continue }
@@ -61,6 +63,7 @@ extension TreeMachine {
             case (.put(let node, _, let record), .version(let version)):
                 try skeleton.confirm(operation, node, record, version)
             case (.deleteTree, .branch(let outcome)): try skeleton.removedBranch(operation, outcome)
+            case (.copy, .version), (.burn, _): try CopyDraft.delivered(operation, &skeleton)
             default: try skeleton.fail(operation, TreeError(.network, "the server's answer does not fit the request"))
             }
         }
@@ -83,7 +86,7 @@ extension TreeMachine {
     private mutating func refused(
         _ inFlight: PushState.InFlight, _ refusal: BatchRefusal
     ) throws(TreeError) {
-        let sent = try endRequest()
+        let sent = try endRequest(isMade: false)
         for id in inFlight.operations {
             guard var operation = queue[id] else { continue }
             if operation.isSending { (operation.state, operation.trouble) = (.waiting, nil) }
@@ -142,7 +145,8 @@ extension TreeMachine {
         case .blobMissing where operation.content == .uploaded:
             try LostContents.loseBlob(of: operation, &skeleton)
             try tryAgain(queue[operation.id] ?? operation, refusal)
-        case .badRecord, .record, .trunk, .leafOnly, .badBatch, .batch: try failForGood(operation, refusal)
+        case .badRecord, .record, .trunk, .leafOnly, .badBatch, .batch, .blocked, .signature, .inboxFull, .repeated:
+            try failForGood(operation, refusal)
         default: try tryAgain(operation, refusal)
         }
     }

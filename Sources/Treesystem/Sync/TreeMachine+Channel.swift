@@ -56,7 +56,7 @@ extension TreeMachine {
 
     /// The time at which `tick` has something to do; nil: never.
     package var deadline: Int64? {
-        var times = [link.deadline, push.retryAt, lists.retryAt, skeleton.queue.pauses.values.min()]
+        var times = [link.deadline, push.retryAt, lists.retryAt, skeleton.queue.pauses.values.min(), skeleton.messages.pauses.values.min()]
         if link.isOpen {
             times.append(channel.answerDue)
             if case .refused(let until, _) = channel.phase { times.append(until) }
@@ -70,6 +70,7 @@ extension TreeMachine {
         if let retry = push.retryAt, retry <= now { push.retryAt = nil }
         if let retry = lists.retryAt, retry <= now { lists.retryAt = nil }
         skeleton.queue.endPauses(at: now)
+        skeleton.messages.endPauses(at: now)
         switch link.state {
         case .parked: break
         case .waiting(let until, _): if until <= now { connect() }
@@ -329,6 +330,7 @@ extension TreeMachine {
         channel.answerDue = nil
         link.backoff.reset()
         skeleton.events.append(.caughtUp)
+        skeleton.messages.connected()
     }
 
     /// The newest version of a node that was requested.

@@ -15,6 +15,7 @@ extension TreeMachine {
         guard !queue.isEmpty else { return }
         let chosen = queue.next(max: PushState.operationsMax) { operation in
             operation.content.isReady && operation.waitsFor == nil && skeleton.queue.pauses[operation.id] == nil
+                && KeyQuestions.isAnswered(for: operation, skeleton)
         }
         if !chosen.isEmpty { try send(chosen) }
     }
@@ -139,10 +140,11 @@ extension TreeMachine {
     private mutating func send(_ chosen: [OperationID]) throws(TreeError) {
         var draft = BatchDraft()
         for unit in units(chosen) {
-            if draft.bytes > PushState.bytesMax { break }
+            if draft.bytes > PushState.bytesMax || draft.sent.count >= PushState.sentMax { break }
             try draft.seal(unit, &skeleton)
         }
         guard !draft.sent.isEmpty else { return }
+        try store.setOwnNext(draft.chains)
         let id = BatchID.random(skeleton.keyring.random.bytes)
         for (place, sent) in draft.sent.enumerated() {
             guard var operation = queue[sent.operation] else { continue }

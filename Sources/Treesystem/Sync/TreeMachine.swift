@@ -39,10 +39,11 @@ package struct TreeMachine {
     /// - Throws: `store`, also for a store of another tree.
     package init(
         store: TreeStore, keys: TreeKeys, options: TreeOptions, treeRandom: TreeRandom = .system,
-        random: any RandomNumberGenerator & Sendable, delegate: (any TreeDelegate)? = nil
+        random: any RandomNumberGenerator & Sendable, delegate: (any TreeDelegate)? = nil,
+        identity: MessageIdentity? = nil
     ) throws(TreeError) {
         (self.options, self.delegate, self.random) = (options, delegate, random)
-        skeleton = TreeSkeleton(store, keys, options.nameConflicts, treeRandom)
+        skeleton = TreeSkeleton(store, keys, options.nameConflicts, treeRandom, identity)
         try store.claim(keys.tree)
         link = SyncLink(options.sync, try store.clientID(&self.random))
         skeleton.isLazy = try store.adopt(options.skeleton)
@@ -113,8 +114,10 @@ package struct TreeMachine {
     }
 
     private mutating func finish() throws(TreeError) {
+        try Letters.verify(&skeleton)
         try skeleton.revealStranded()
         try pump()
+        if link.isOpen { KeyQuestions.ask(&skeleton) }
         try skeleton.revealStranded()
         try MissingParents.report(&skeleton)
         pumpLists()

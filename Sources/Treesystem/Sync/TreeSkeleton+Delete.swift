@@ -44,8 +44,8 @@ extension TreeSkeleton {
         guard let row = try store.row(node) else { return }
         let isLocal = row.version == 0 && !operations.contains(where: \.isSending)
         let isLeaf = try store.allChildren(of: .node(node)).isEmpty
-        let stays = !isLocal || !isLeaf || queue.isNeeded(node)
-        for operation in operations.reversed() where !operation.isSending && !operation.isDelete {
+        let stays = !isLocal || !isLeaf || queue.isNeeded(node) || operations.contains(where: \.isCopy)
+        for operation in operations.reversed() where !operation.isSending && operation.isWrite {
             if !stays || !operation.fields.contains(.place) { try drop(operation) }
         }
         guard isLocal, !queue.has(node) else { return }
@@ -56,7 +56,7 @@ extension TreeSkeleton {
     ///
     /// - Returns: whether it was given up.
     mutating func isGivenUp(_ operation: PendingOperation) throws(TreeError) -> Bool {
-        guard !operation.isDelete, let row = try store.row(operation.node), row.state == .leaving else { return false }
+        guard operation.isWrite, let row = try store.row(operation.node), row.state == .leaving else { return false }
         try drop(operation)
         if row.version > 0 { try showServers(row, reports: true) } else { try forgetUnsent(row) }
         return true
@@ -69,7 +69,7 @@ extension TreeSkeleton {
         if !children.isEmpty { mayBeStranded = true }
         for row in children where row.state == .leaving {
             if row.version == 0 { try release(below: row.id) }
-            for operation in queue.operations(of: row.id).reversed() where !operation.isSending {
+            for operation in queue.operations(of: row.id).reversed() where !operation.isSending && !operation.isCopy {
                 // There is nothing to remove of a node that the server never had.
                 if !operation.isDelete || row.version == 0 { try drop(operation) }
             }
@@ -117,6 +117,7 @@ extension TreeSkeleton {
         // Its file may have been downloaded meanwhile.
         if operation.content == .ask, try store.spool(id) != nil { operation.content = .spooled }
         queue.pauses[id] = nil
+        if let receiver = operation.receiver { messages.pauses[KeyQuestion(receiver)] = nil }
         try write(operation)
         // A node below one that was removed elsewhere needs it.
         for dependency in operation.dependencies {
@@ -131,6 +132,7 @@ extension TreeSkeleton {
         guard let operation = queue[id] else { throw TreeError(.notFound, "no operation \(id)") }
         guard !operation.isSending else { throw TreeError(.limit, "the operation is being sent") }
         if operation.isDelete { return try restore(operation) }
+        guard operation.isWrite else { return try drop(operation) }
         guard let row = try store.row(operation.node) else { return try drop(operation) }
         if row.version == 0 { return try discardBranch(of: operation.node) }
         try drop(operation)

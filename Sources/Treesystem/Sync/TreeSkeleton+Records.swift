@@ -129,7 +129,7 @@ extension TreeSkeleton {
         var row =
             try store.row(fault.node)
             ?? NodeRow(fault.node, parent: .trunk(.home), name: nil, state: .quarantined)
-        if row.state == .unopened { row.state = .quarantined }
+        if row.state == .unopened || row.state == .awaiting { row.state = .quarantined }
         (row.version, row.scan) = (version, listing ?? row.scan)
         if row.state == .quarantined {
             row.record = text
@@ -151,6 +151,7 @@ extension TreeSkeleton {
     ) throws(TreeError) {
         let id = opened.id
         let old = try store.row(id)
+        guard try Letters.admit(opened, text, version, &self) else { return }
         if let operation = try sentOperation(of: opened.record, id) {
             return try confirm(operation, opened, version: version, row: old)
         }
@@ -191,7 +192,7 @@ extension TreeSkeleton {
         if isDeleted(row.id) { return .leaving }
         guard case .node(let id) = row.parent else { return .open }
         let above = try store.state(of: id)
-        if above == .unopened || above == .quarantined { return .unopened }
+        if above == .unopened || above == .quarantined || above == .awaiting { return .unopened }
         guard above?.isConcealed == true else { return .open }
         return row.state == .leaving ? .leaving : .covered
     }

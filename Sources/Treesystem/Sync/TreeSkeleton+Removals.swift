@@ -24,6 +24,7 @@ extension TreeSkeleton {
     private func isWanted(_ row: NodeRow) throws(TreeError) -> Bool {
         let contents = queue.operations(of: row.id).filter { $0.fields.contains(.content) }
         if contents.contains(where: { row.state != .leaving || !$0.isSending }) { return true }
+        if queue.operations(of: row.id).contains(where: \.isCopy) { return true }
         for child in try store.allChildren(of: .node(row.id)) where child.state != .leaving {
             if child.version == 0 || queue.fields(of: child.id).contains(.place) { return true }
         }
@@ -95,7 +96,7 @@ extension TreeSkeleton {
         try store.keep(row.id, opened?.kept.octets.withUnsafeBytes { Array($0) } ?? [])
         if opened == nil { keyring.forget(row.id) }
         var operation: PendingOperation
-        if let first = queue.operations(of: row.id).first(where: { !$0.isDelete }) {
+        if let first = queue.operations(of: row.id).first(where: \.isWrite) {
             operation = first
         } else {
             let id = try enqueue(row.id, .write([]))

@@ -36,10 +36,15 @@ struct TreeSkeleton {
     /// Whether nodes may be concealed although no waiting removal conceals them: searched at the end of a turn only
     /// then, because that reads all concealed nodes.
     var mayBeStranded = true
+    /// What is known for messages.
+    var messages: MessageState
 
-    init(_ store: TreeStore, _ keys: TreeKeys, _ nameConflicts: NameConflictPolicy, _ random: TreeRandom) {
-        (self.store, self.nameConflicts) = (store, nameConflicts)
-        keyring = TreeKeyring(keys, random: random)
+    init(
+        _ store: TreeStore, _ keys: TreeKeys, _ nameConflicts: NameConflictPolicy, _ random: TreeRandom,
+        _ identity: MessageIdentity?
+    ) {
+        (self.store, self.nameConflicts, messages) = (store, nameConflicts, MessageState(identity))
+        keyring = TreeKeyring(keys, random: random, identity: identity)
     }
 
     /// Reads from the store what is kept in memory.
@@ -52,6 +57,7 @@ struct TreeSkeleton {
         queue = fresh
         (hasQuarantined, mayBeStranded, mayLackParents) = (try store.hasQuarantined(), true, true)
         strayed = try MissingParents.strayed(in: store)
+        messages.awaiting = try store.awaiting()
         keyring.forgetAll()
     }
 

@@ -136,7 +136,7 @@ struct TreeReadingTests {
         case .integrity(let fault): "integrity \(fault.kind)"
         case .operationFailed(_, _, let error): "failed \(error)"
         case .gap(let missed): "gap \(missed)"
-        case .pushed, .caughtUp: nil
+        case .pushed, .delivered, .caughtUp: nil
         }
     }
 

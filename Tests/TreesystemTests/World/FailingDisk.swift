@@ -24,15 +24,17 @@ extension TreeStore {
     /// All rows, as text.
     func dump() throws(TreeError) -> [String] {
         let tables = [
-            ("node", "id parent name fold state version record changed modified burn tags data blob stored scan"),
+            ("node", "id parent name fold state version record changed modified burn tags data blob stored scan origin"),
             (
                 "operation",
                 "id node is_delete fields from_parent from_name to_parent to_name group_id depends priority content "
-                    + "state reason attempts waits_for held spool known options"
+                    + "state reason attempts waits_for held spool known options receiver"
             ),
             ("sent", "place request operation body"), ("kept", "id secret"), ("note", "name value"),
             ("quarantine", "id version record kind"), ("listed", "parent"),
-            ("app", "collection key value sort"), ("mark", "node components version sort"),
+            ("app", "collection key value sort"), ("mark", "node components version sort"), ("awaiting", "node user key baseline"), ("chain", "name state"),
+            ("chain_gap", "name counter first node"), ("fork", "name counter known other"),
+            ("own_chain", "conversation counter hash next_counter next_hash"), ("delivery", "node receiver time"),
         ]
         return try sql { (database) throws(SQLiteError) in
             var lines = [String]()

@@ -23,6 +23,12 @@ struct ModelServer: TreeView {
     var store = "store-1"
     /// Whether the devices' token may only read.
     var isReadOnly = false
+    /// The account of the tree.
+    var owner = "user-1"
+    /// Accounts that do not accept messages of this one.
+    var refusing = Set<String>()
+    /// What the tree's owner has sent to the trees of others and is not there yet.
+    var posted = [TreeOperation]()
     private var time: Int64 = 1_000_000
 
     // MARK: TreeView
@@ -109,8 +115,13 @@ struct ModelServer: TreeView {
             _ = sweep(removal.node, removal, &outcome, &changes)
             outcome.kept = Array(outcome.kept.prefix(TreeLimits.survivorsListedMax))
             return .branch(outcome)
-        case .copy: throw .refused(.blocked)
-        case .burn: throw .refused(.nodeMissing)
+        case .copy(let copy):
+            if refusing.contains(copy.receiver.text) { throw .refused(.blocked) }
+            posted.append(operation)
+            return .version(1)
+        case .burn:
+            posted.append(operation)
+            return .branch(BranchOutcome(removed: 1, left: 0, kept: [], hasMore: false))
         }
     }
 
@@ -153,6 +164,28 @@ struct ModelServer: TreeView {
         return AppliedChange(
             clientID: "batch", cv: Self.position(0), key: key, operation: operation,
             diff: diff.map { .value(.object($0)) }, sv: source, ev: end, ccids: [])
+    }
+
+    /// A message of another account arrives, or is burnt.
+    mutating func arrive(_ operation: TreeOperation, from sender: String) {
+        switch operation {
+        case .copy(let copy):
+            var record = copy.record
+            time += 1
+            record.stamps = RecordStamps(changed: time, created: time, sender: try? UserID(sender))
+            forge(copy.node, record)
+        case .burn(let id, _):
+            guard nodes[id]?.record.parent == .trunk(.inbox), nodes[id]?.record.stamps.sender?.text == sender else {
+                return
+            }
+            for child in children(of: id) + [id] {
+                var change = remove(child)
+                change.ccids = ["burnt-\(log.count)"]
+                change.cv = Self.position(log.count + 1)
+                log.append(change)
+            }
+        case .put, .delete, .deleteTree: break
+        }
     }
 
     /// A server that lies: a record in place of a node's, as its next version, or of a new node. Nothing of it is
@@ -199,7 +232,7 @@ struct ModelServer: TreeView {
         if text.hasPrefix("init:") {
             guard let body = (try? JSONValue(parsing: Array(text.dropFirst(5).utf8)))?.objectValue else { return [] }
             let command = body["cmd"]?.stringValue ?? ""
-            return ["auth:user-1", "o:{\"mode\":\"tree\",\"store\":\"\(store)\"}"]
+            return ["auth:\(owner)", "o:{\"mode\":\"tree\",\"store\":\"\(store)\"}"]
                 + answers(to: command, pageNodes: pageNodes, isLive: &isLive)
         }
         if text.hasPrefix("i:") {

@@ -23,6 +23,36 @@ final class TreeWorld {
         didSet { if !hasFailingDisks { for device in devices { device.disk = nil } } }
     }
     let pageNodes: Int
+    /// Servers of the trees of other accounts than `user-1`.
+    var others = [String: ModelServer]()
+    /// The keys of accounts; none in a world of one account.
+    private(set) var people = [String: MessageIdentity]()
+    /// What a look-up of an account's keys gives in place of them.
+    var troubles = [String: KeyTrouble]()
+    /// Messages that do not arrive for now.
+    var withheld = Set<NodeID>()
+    /// Messages that were withheld, with their senders.
+    var late = [(operation: TreeOperation, sender: String)]()
+
+    /// Devices of several accounts, one for each name.
+    init(seed: UInt64, owners: [String], pageNodes: Int = 7) throws {
+        random = SeededRandom(seed: seed)
+        self.pageNodes = pageNodes
+        for owner in Set(owners) {
+            let number = UInt8(owners.firstIndex(of: owner) ?? 0) + 1
+            people[owner] = MessageIdentity(
+                user: try UserID(owner),
+                signing: try Ed25519.SigningKey(seed: SecureBytes(copying: [UInt8](repeating: number, count: 32))),
+                exchange: try X25519.PrivateKey(SecureBytes(copying: [UInt8](repeating: number + 50, count: 32))))
+            guard owner != server.owner else { continue }
+            others[owner] = ModelServer()
+            others[owner]?.owner = owner
+        }
+        for (number, owner) in owners.enumerated() {
+            devices.append(
+                try WorldDevice(number, seed: random.next(), .rename, .full, owner: owner, identity: people[owner]))
+        }
+    }
 
     init(
         seed: UInt64, devices count: Int, pageNodes: Int = 7, policy: NameConflictPolicy = .rename, lazy: Set<Int> = []
@@ -90,9 +120,11 @@ final class TreeWorld {
 /// A device of the world: a machine, its store, and what is on the way to and from it.
 final class WorldDevice {
     let number: Int
+    let owner: String
+    let identity: MessageIdentity?
     let store: TreeStore
     var machine: TreeMachine
-    private let keys: TreeKeys
+    let keys: TreeKeys
     /// Those of the next start of the program.
     var options: TreeOptions
     private let seeds: SeededSource
@@ -122,27 +154,33 @@ final class WorldDevice {
     var harm: (answer: Int, kind: LinkHarm)?
     private var late = LateAnswers()
 
-    init(_ number: Int, seed: UInt64, _ policy: NameConflictPolicy, _ skeleton: SkeletonPolicy) throws {
-        self.number = number
+    init(
+        _ number: Int, seed: UInt64, _ policy: NameConflictPolicy, _ skeleton: SkeletonPolicy, owner: String = "user-1",
+        identity: MessageIdentity? = nil
+    ) throws {
+        (self.number, self.owner, self.identity) = (number, owner, identity)
         store = try TreeStore()
-        let place = TreePlace(app: try AppID("notes"), owner: try UserID("user-1"))
-        keys = TreeKeys(secret: SecureBytes(copying: (0..<32).map { UInt8($0) }), tree: place)
+        let place = TreePlace(app: try AppID("notes"), owner: try UserID(owner))
+        let secret = UInt8(owner.utf8.last ?? 0) &- UInt8(ascii: "1")
+        keys = TreeKeys(secret: SecureBytes(copying: (0..<32).map { UInt8($0) &+ secret }), tree: place)
         var options = TreeOptions(SyncOptions(app: place.app, token: "token"))
         options.nameConflicts = policy
         options.skeleton = skeleton
         self.options = options
         seeds = SeededSource(seed: seed)
         app = IndexApp()
-        machine = try Self.machine(store, keys, options, seeds, app)
+        machine = try Self.machine(store, keys, options, seeds, app, identity)
     }
 
     private static func machine(
-        _ store: TreeStore, _ keys: TreeKeys, _ options: TreeOptions, _ seeds: SeededSource, _ app: IndexApp
+        _ store: TreeStore, _ keys: TreeKeys, _ options: TreeOptions, _ seeds: SeededSource, _ app: IndexApp,
+        _ identity: MessageIdentity?
     ) throws -> TreeMachine {
         let random = TreeRandom(secret: { SecureBytes(copying: seeds.bytes($0)) }, bytes: { seeds.bytes($0) })
         return try TreeMachine(
             store: store, keys: keys, options: options, treeRandom: random,
-            random: SeededRandom(seed: seeds.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }), delegate: app)
+            random: SeededRandom(seed: seeds.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }), delegate: app,
+            identity: identity)
     }
 
     var isAtRest: Bool {
@@ -268,7 +306,10 @@ final class WorldDevice {
                 let content = NodeContent(data: Array("content of \(node.id.text)".utf8))
                 outside(world) { machine throws(TreeError) in try machine.provided(id, .held(content)) }
             case .event(let event): events.append(event)
-            case .spool, .upload, .keepFile, .forget, .status, .tokenEnded: break
+            case .lookUpKeys(let question):
+                let answer = world.answer(question)
+                outside(world) { machine throws(TreeError) in try machine.keysAnswered(question, answer) }
+            case .spool, .upload, .keepFile, .forget, .status, .tokenEnded, .hear, .digest: break
             }
         }
     }
@@ -306,7 +347,7 @@ final class WorldDevice {
                 replies.append((request.id, .unknown("lost before the server", retryAfter: 0)))
                 return true
             }
-            let answer = world.server.batch(request.body)
+            let answer = world.batch(request.body, of: owner)
             if world.isHostile, world.chance(15) {
                 replies.append((request.id, .unknown("the answer was lost", retryAfter: 0)))
             } else {
@@ -317,7 +358,7 @@ final class WorldDevice {
         if !queries.isEmpty, toServer.isEmpty || world.chance(50) {
             let (number, query) = queries.removeFirst()
             let isLost = world.isHostile && world.chance(15)
-            let page = try harmed(world.server.children(query, pageNodes: world.pageNodes))
+            let page = try harmed(world[owner].children(query, pageNodes: world.pageNodes))
             pages.append((number, isLost ? .failed("lost", retryAfter: 0) : .page(page)))
             return true
         }
@@ -328,20 +369,20 @@ final class WorldDevice {
             return true
         }
         let wasLive = isLive
-        for answer in world.server.answers(
+        for answer in world[owner].answers(
             to: String(message.dropFirst(2)), pageNodes: world.pageNodes, isLive: &isLive)
         {
             toDevice.append(Array("0:\(answer)".utf8))
         }
-        if isLive, !wasLive { sentLog = world.server.log.count }
+        if isLive, !wasLive { sentLog = world[owner].log.count }
         return true
     }
 
     @discardableResult
     func deliverToDevice(_ world: TreeWorld) throws -> Bool {
-        if isLive, sentLog < world.server.log.count {
-            toDevice.append(Array("0:\(world.server.changes(from: sentLog))".utf8))
-            sentLog = world.server.log.count
+        if isLive, sentLog < world[owner].log.count {
+            toDevice.append(Array("0:\(world[owner].changes(from: sentLog))".utf8))
+            sentLog = world[owner].log.count
         }
         if harm != nil, try meetHarm(world) { return true }
         if !replies.isEmpty, toDevice.isEmpty || world.chance(50) {
@@ -402,59 +443,7 @@ final class WorldDevice {
     func restart(_ world: TreeWorld) throws {
         disconnect()
         (requests, replies, queries, pages, late) = ([], [], [], [], LateAnswers())
-        machine = try Self.machine(store, keys, options, seeds, app)
-    }
-
-    // MARK: - What is seen
-
-    /// The paths of all shown nodes, with their contents' ids.
-    func skeleton() throws -> [NodeID: String] {
-        var nodes = [NodeID: String]()
-        for trunk in Trunk.allCases {
-            var places = [NodeParent.trunk(trunk)]
-            while let place = places.popLast() {
-                for row in try store.children(of: place, order: .name, offset: 0, limit: 100_000) {
-                    nodes[row.id] = "\(try store.path(of: .node(row.id))?.description ?? "?") v\(row.version)"
-                    places.append(.node(row.id))
-                }
-            }
-        }
-        return nodes
-    }
-
-    /// The rows of nodes that are not shown although they should be.
-    func describe(_ ids: Set<NodeID>) throws -> String {
-        let shown = try skeleton()
-        return try ids.filter { shown[$0] == nil }.sorted().map { id in
-            guard let row = try store.row(id) else { return "\(id.text.prefix(4)) no row" }
-            return "\(id.text.prefix(4)) \(row.state) v\(row.version) below \(row.parent.text.prefix(4)) "
-                + "named \(row.name?.text ?? "-") position \(machine.channel.position?.text ?? "-")"
-        }.joined(separator: ", ")
-    }
-
-    /// Parents and names of all shown nodes.
-    func places() throws -> [String: String] {
-        var places = [String: String]()
-        for id in try skeleton().keys {
-            if let node = try store.row(id)?.node(isPending: false) { places[id.text] = IndexApp.place(node) }
-        }
-        return places
-    }
-
-    /// The same of what the server has, opened with the keys of the account.
-    func serversSkeleton(_ server: ModelServer) throws -> [NodeID: String] {
-        let opener = NodeOpener(keys.tree)
-        var nodes = [NodeID: String]()
-        var waiting: [(parent: ParentKeys, path: TreePath)] = Trunk.allCases.map { (keys.parent($0), TreePath($0)) }
-        while let (parent, path) = waiting.popLast() {
-            for (id, held) in server.nodes where held.record.parent == parent.parent {
-                let opened = try opener.open(held.record, id, below: parent)
-                let own = path.appending(opened.name)
-                nodes[id] = "\(own.description) v\(held.version)"
-                waiting.append((opened.childKeys, own))
-            }
-        }
-        return nodes
+        machine = try Self.machine(store, keys, options, seeds, app, identity)
     }
 }
 

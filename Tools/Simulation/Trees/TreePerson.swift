@@ -205,7 +205,7 @@ final class TreePerson {
         case .conflict: world.tally.treeConflicts += 1
         case .pushed: world.tally.treePushes += 1
         case .discovered(let node, _), .modified(let node, _, _): device.transfers.arrived(node.id)
-        case .operationFailed, .moved, .deleted, .caughtUp, .gap: break
+        case .delivered, .operationFailed, .moved, .deleted, .caughtUp, .gap: break
         }
     }
 }

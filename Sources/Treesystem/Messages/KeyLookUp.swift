@@ -1,0 +1,34 @@
+package import ThicketKeyLog
+package import ThicketProtocol
+import ThicketTreeShape
+
+/// What a tree needs of the look-up of other accounts' keys, which verifies them in the key log.
+package protocol PeopleLookUp: Sendable {
+    /// Verified keys: the newest ones, or those that the question names.
+    func answer(_ question: KeyQuestion) async -> KeyAnswer
+    /// Another account knows this head of the log.
+    func heard(_ head: KeyLogHead, from user: UserID) async
+}
+
+/// Looking up keys for a tree.
+enum KeyLookUp {
+    static func start(_ question: KeyQuestion, _ tree: isolated Treesystem) {
+        let people = tree.connection.people
+        Task { [weak tree] in
+            let answer = await people?.answer(question) ?? .failed(.offline)
+            await tree?.feed { machine throws(TreeError) in try machine.keysAnswered(question, answer) }
+        }
+    }
+
+    static func hear(_ head: KeyLogHead, _ user: UserID, _ connection: TreeConnection) {
+        guard let people = connection.people else { return }
+        Task { await people.heard(head, from: user) }
+    }
+}
+
+/// Digests of sealed contents, which statements name.
+enum ContentDigests {
+    static func start(_ id: OperationID, _ node: NodeID, _ tree: isolated Treesystem) {
+        tree.feed { machine throws(TreeError) in machine.uploadFailed(id) }
+    }
+}

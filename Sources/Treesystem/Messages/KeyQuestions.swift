@@ -1,0 +1,72 @@
+internal import ThicketKeyLog
+import ThicketProtocol
+import ThicketTree
+import ThicketTreeShape
+
+/// Looking up keys of other accounts: those to which messages are sealed, and those that have signed them.
+enum KeyQuestions {
+    /// Whether an operation can be sealed as far as keys are concerned.
+    static func isAnswered(for operation: PendingOperation, _ skeleton: TreeSkeleton) -> Bool {
+        guard case .copy(let receiver, _) = operation.kind else { return true }
+        return skeleton.messages.identity != nil && skeleton.messages.keys[KeyQuestion(receiver)] != nil
+    }
+
+    /// Asks what is not known. Runs at the end of each turn with a connection.
+    static func ask(_ skeleton: inout TreeSkeleton) {
+        guard skeleton.messages.identity != nil else { return }
+        var wanted = Set(skeleton.messages.awaiting.keys)
+        for id in skeleton.queue.copies {
+            if let operation = skeleton.queue[id], operation.state == .waiting, let receiver = operation.receiver {
+                wanted.insert(KeyQuestion(receiver))
+            }
+        }
+        for question in wanted where skeleton.messages.mayAsk(question) {
+            skeleton.messages.ask(question)
+            skeleton.actions.append(.lookUpKeys(question))
+        }
+    }
+
+    fileprivate static func answered(
+        _ question: KeyQuestion, _ answer: KeyAnswer, _ skeleton: inout TreeSkeleton
+    ) throws(TreeError) {
+        switch answer {
+        case .found(let keys, let head):
+            if let head, head.size >= skeleton.messages.head?.size ?? 0 { skeleton.messages.head = head }
+            let isAnswer =
+                keys.user.utf8.elementsEqual(question.user.text.utf8)
+                && question.keyID.map { $0.utf8.elementsEqual(keys.id.utf8) } ?? true
+            skeleton.messages.answer(question, isAnswer ? keys : nil)
+            if !isAnswer { try failed(question, .absent, &skeleton) }
+        case .failed(let trouble):
+            skeleton.messages.answer(question, nil)
+            try failed(question, trouble, &skeleton)
+        }
+    }
+
+    private static func failed(
+        _ question: KeyQuestion, _ trouble: KeyTrouble, _ skeleton: inout TreeSkeleton
+    ) throws(TreeError) {
+        skeleton.messages.pauses[question] = skeleton.time.monotonic + MessageState.pause
+        if question.keyID != nil {
+            if trouble == .absent { try Letters.refuse(question, &skeleton) }
+            return
+        }
+        for id in skeleton.queue.copies.sorted() {
+            guard var operation = skeleton.queue[id], operation.receiver == question.user, operation.state == .waiting
+            else { continue }
+            operation.trouble = trouble.rawValue
+            if trouble != .offline { operation.state = .held(.keys) }
+            try skeleton.write(operation)
+            if trouble == .offline { continue }
+            let error = TreeError(.keys, trouble.detail, reason: trouble.rawValue)
+            skeleton.events.append(.operationFailed(id, operation.node, error))
+        }
+    }
+}
+
+extension TreeMachine {
+    /// The keys of another account were looked up, or cannot be.
+    package mutating func keysAnswered(_ question: KeyQuestion, _ answer: KeyAnswer) throws(TreeError) {
+        try KeyQuestions.answered(question, answer, &skeleton)
+    }
+}
