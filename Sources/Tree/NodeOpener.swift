@@ -51,7 +51,8 @@ public struct NodeOpener: Sendable {
             let wrap = record.wraps.first(where: { $0.isInboxWrap(of: tree) }), let keyID = wrap.keyID
         else { throw .noWrap }
         let context = KeyWrap(of: id, in: tree, epoch: record.epoch, keyID: keyID)
-        guard let secret = try? context.open(wrap.sealed, with: identity.exchange), let key = try? NodeKey(secret) else {
+        guard let secret = try? context.open(wrap.sealed, with: identity.exchange), let key = try? NodeKey(secret)
+        else {
             throw .wrapDamaged
         }
         return key

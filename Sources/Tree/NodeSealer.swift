@@ -133,7 +133,9 @@ public struct NodeSealer: Sendable {
         case nil: break
         }
         record.wraps =
-            record.wraps.filter { $0.reader != .parent && !$0.isInboxWrap(of: tree) } + [parent.wrap(node.key, of: node.id, in: tree, random)]
+            record.wraps.filter { $0.reader != .parent && !$0.isInboxWrap(of: tree) } + [
+                parent.wrap(node.key, of: node.id, in: tree, random)
+            ]
         return try sealing(metadata, with: node.key, in: record, node.id)
     }
 

@@ -120,8 +120,9 @@ struct MessageTests {
         let id = sent.attachments[0].id
         let sealer = try MessageSealer(post.app, from: post.author, to: post.receiver.keys, random: post.ann.random)
         let other = try post.ann.node("other", below: post.ann.home, content: .inline(NodeContent(data: [1])))
-        let part = MessagePart(copying: OpenedNode(
-            tree: other.tree, id: id, record: other.record, metadata: other.metadata, key: other.key))
+        let part = MessagePart(
+            copying: OpenedNode(
+                tree: other.tree, id: id, record: other.record, metadata: other.metadata, key: other.key))
         let record = try sealer.attachment(part, below: message.childKeys)
         let swapped = try post.opener.open(record, id, below: message.childKeys)
         #expect(throws: OriginFault.otherContent) {

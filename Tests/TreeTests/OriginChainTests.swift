@@ -109,7 +109,9 @@ struct OriginChainTests {
     @Test("an author counts each conversation for itself, and a number that was not answered is given again")
     func author() throws {
         let post = try MessageCase(seed: 4)
-        let (first, second) = (post.conversation, try #require(ConversationID(octets: [UInt8](repeating: 7, count: 32))))
+        let (first, second) = (
+            post.conversation, try #require(ConversationID(octets: [UInt8](repeating: 7, count: 32)))
+        )
         var chains = AuthorChains()
         #expect(chains.next(in: first, after: nil) == (1, .zero))
         let draft = chains

@@ -97,7 +97,8 @@ public struct MessageSealer: Sendable {
     }
 
     private func record(
-        _ part: MessagePart, _ key: NodeKey, _ parent: NodeParent, _ tag: NodeTag, _ wrap: RecordWrap, _ origin: [UInt8]?
+        _ part: MessagePart, _ key: NodeKey, _ parent: NodeParent, _ tag: NodeTag, _ wrap: RecordWrap,
+        _ origin: [UInt8]?
     ) throws(SealFault) -> (record: NodeRecord, childKeys: ParentKeys) {
         let metadata = NodeMetadata(
             name: part.name, childSalt: sealer.random.secret(NodeMetadata.saltBytes), content: part.content,

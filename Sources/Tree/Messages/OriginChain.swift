@@ -137,7 +137,8 @@ public struct OriginChain: Sendable, Hashable {
         }
         guard let links = reader.number(1), links <= Self.recentMax else { return nil }
         for _ in 0..<links {
-            guard let counter = reader.number(8), let hash = reader.part(Digest256.byteCount).flatMap({ Digest256($0) }),
+            guard let counter = reader.number(8),
+                let hash = reader.part(Digest256.byteCount).flatMap({ Digest256($0) }),
                 let previous = reader.part(Digest256.byteCount).flatMap({ Digest256($0) })
             else { return nil }
             recent.append(Link(counter: counter, hash: hash, previous: previous))

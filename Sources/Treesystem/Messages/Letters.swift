@@ -73,8 +73,11 @@ enum Letters {
             return false
         }
         var row = try skeleton.store.row(arrival.id)
-        if let row, row.record == arrival.text, let origin = row.origin, origin.statement == statement.hash { return true }
-        guard let origin = message.origin, origin.isVerified, let keys = skeleton.messages.keys[statement.question] else {
+        if let row, row.record == arrival.text, let origin = row.origin, origin.statement == statement.hash {
+            return true
+        }
+        guard let origin = message.origin, origin.isVerified, let keys = skeleton.messages.keys[statement.question]
+        else {
             try wait(arrival, statement, row, &skeleton)
             return false
         }

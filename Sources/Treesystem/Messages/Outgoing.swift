@@ -54,7 +54,8 @@ enum Outgoing {
             throw TreeError(.noKeys, "the session has no keys for messages")
         }
         guard (1...OriginStatement.recipientsMax).contains(receivers.count), !receivers.contains(identity.user) else {
-            throw TreeError(.receiver, "a message has 1 to \(OriginStatement.recipientsMax) receivers, all other accounts")
+            throw TreeError(
+                .receiver, "a message has 1 to \(OriginStatement.recipientsMax) receivers, all other accounts")
         }
     }
 

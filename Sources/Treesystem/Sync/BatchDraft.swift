@@ -78,12 +78,16 @@ struct BatchDraft {
         _ operation: PendingOperation, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) {
         guard case .copy(let receiver, let conversation) = operation.kind else {
-            if let receiver = operation.receiver { add(operation, TreeOperation.burn(operation.node, to: receiver).json) }
+            if let receiver = operation.receiver {
+                add(operation, TreeOperation.burn(operation.node, to: receiver).json)
+            }
             return
         }
         let number = operation.group ?? -operation.id.number
         let message: CopyDraft
-        if let begun = messages[number] { message = begun } else {
+        if let begun = messages[number] {
+            message = begun
+        } else {
             let next = chains.next(in: conversation, after: try skeleton.store.ownLink(conversation))
             message = try CopyDraft(operation, next, &skeleton, records.mapValues(\.record))
         }

@@ -56,7 +56,10 @@ extension TreeMachine {
 
     /// The time at which `tick` has something to do; nil: never.
     package var deadline: Int64? {
-        var times = [link.deadline, push.retryAt, lists.retryAt, skeleton.queue.pauses.values.min(), skeleton.messages.pauses.values.min()]
+        var times = [
+            link.deadline, push.retryAt, lists.retryAt, skeleton.queue.pauses.values.min(),
+            skeleton.messages.pauses.values.min(),
+        ]
         if link.isOpen {
             times.append(channel.answerDue)
             if case .refused(let until, _) = channel.phase { times.append(until) }

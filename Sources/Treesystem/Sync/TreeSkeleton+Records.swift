@@ -150,8 +150,8 @@ extension TreeSkeleton {
         _ opened: OpenedNode, _ text: [UInt8], _ version: Version, _ reports: Bool
     ) throws(TreeError) {
         let id = opened.id
-        let old = try store.row(id)
         guard try Letters.admit(opened, text, version, &self) else { return }
+        let old = try store.row(id)
         if let operation = try sentOperation(of: opened.record, id) {
             return try confirm(operation, opened, version: version, row: old)
         }

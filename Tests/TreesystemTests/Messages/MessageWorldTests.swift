@@ -98,7 +98,8 @@ struct MessageWorldTests {
         #expect(try bob.skeleton().count == 2)
     }
 
-    @Test("without keys of the receiver nothing is sealed: the operation is held with the reason, and sent after a retry")
+    @Test(
+        "without keys of the receiver nothing is sealed: the operation is held with the reason, and sent after a retry")
     func receiversKeys() throws {
         let world = try TreeWorld.people(4)
         let (ann, bob) = (world.devices[0], world.devices[1])
@@ -132,7 +133,7 @@ struct MessageWorldTests {
         try ann.send("1", in: world)
         try world.settleDown()
         #expect(ann.holds == [.failed("blocked")] && ann.deliveries.isEmpty)
-        #expect(try bob.inbox().isEmpty && ann.paths() == ["home:/1"])
+        #expect(try bob.inbox().isEmpty && ann.paths().count == 1)
         world.server.refusing = []
         try ann.retryAll(world)
         try world.settleDown()

@@ -24,7 +24,10 @@ extension TreeStore {
     /// All rows, as text.
     func dump() throws(TreeError) -> [String] {
         let tables = [
-            ("node", "id parent name fold state version record changed modified burn tags data blob stored scan origin"),
+            (
+                "node",
+                "id parent name fold state version record changed modified burn tags data blob stored scan origin"
+            ),
             (
                 "operation",
                 "id node is_delete fields from_parent from_name to_parent to_name group_id depends priority content "
@@ -32,7 +35,8 @@ extension TreeStore {
             ),
             ("sent", "place request operation body"), ("kept", "id secret"), ("note", "name value"),
             ("quarantine", "id version record kind"), ("listed", "parent"),
-            ("app", "collection key value sort"), ("mark", "node components version sort"), ("awaiting", "node user key baseline"), ("chain", "name state"),
+            ("app", "collection key value sort"), ("mark", "node components version sort"),
+            ("awaiting", "node user key baseline"), ("chain", "name state"),
             ("chain_gap", "name counter first node"), ("fork", "name counter known other"),
             ("own_chain", "conversation counter hash next_counter next_hash"), ("delivery", "node receiver time"),
         ]
