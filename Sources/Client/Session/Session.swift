@@ -55,6 +55,11 @@ public final class Session: Sendable {
     /// The account whose keys the session has; nil while it has none.
     var openAccount: OpenAccount? { keys.withLock { $0?.account } }
 
+    /// The account's keys for messages; nil while the session has no keys.
+    package var messageKeys: (signing: Ed25519.SigningKey, exchange: X25519.PrivateKey)? {
+        keys.withLock { $0.map { ($0.signing, $0.exchange) } }
+    }
+
     /// Whether the session has the keys of its account.
     public var hasKeys: Bool { keys.withLock { $0 != nil } }
 

@@ -12,7 +12,7 @@ struct TreeConnection: Sendable {
     /// A token in place of the refused one with this number.
     let token: @Sendable (Int) async throws(ClientError) -> (text: String, number: Int)
     /// Looks up and verifies keys of other accounts.
-    var people: (any PeopleLookUp)?
+    let people: any PeopleLookUp
     /// The server accepted the token of this number.
     let tokenWorked: @Sendable (Int) async -> Void
 
@@ -22,6 +22,7 @@ struct TreeConnection: Sendable {
     private static let askedPauseMax: Int64 = 600_000
 
     init(_ session: ClientSession, _ tree: TreePlace) {
+        people = SessionPeople(session: session)
         let place = session.sessionPlace
         let pool = HTTPPool(options: session.transportOptions)
         let base = "tree/\(HTTPBlobTransport.percentEncoded(tree.owner.text))/"

@@ -15,14 +15,13 @@ enum KeyLookUp {
     static func start(_ question: KeyQuestion, _ tree: isolated Treesystem) {
         let people = tree.connection.people
         Task { [weak tree] in
-            let answer = await people?.answer(question) ?? .failed(.offline)
+            let answer = await people.answer(question)
             await tree?.feed { machine throws(TreeError) in try machine.keysAnswered(question, answer) }
         }
     }
 
     static func hear(_ head: KeyLogHead, _ user: UserID, _ connection: TreeConnection) {
-        guard let people = connection.people else { return }
-        Task { await people.heard(head, from: user) }
+        Task { await connection.people.heard(head, from: user) }
     }
 }
 

@@ -39,11 +39,10 @@ package struct TreeMachine {
     /// - Throws: `store`, also for a store of another tree.
     package init(
         store: TreeStore, keys: TreeKeys, options: TreeOptions, treeRandom: TreeRandom = .system,
-        random: any RandomNumberGenerator & Sendable, delegate: (any TreeDelegate)? = nil,
-        identity: MessageIdentity? = nil
+        random: any RandomNumberGenerator & Sendable, delegate: (any TreeDelegate)? = nil
     ) throws(TreeError) {
         (self.options, self.delegate, self.random) = (options, delegate, random)
-        skeleton = TreeSkeleton(store, keys, options.nameConflicts, treeRandom, identity)
+        skeleton = TreeSkeleton(store, keys, options.nameConflicts, treeRandom, options.identity)
         try store.claim(keys.tree)
         link = SyncLink(options.sync, try store.clientID(&self.random))
         skeleton.isLazy = try store.adopt(options.skeleton)
@@ -200,6 +199,8 @@ package struct TreeOptions: Sendable {
     package var nameConflicts = NameConflictPolicy.rename
     /// How much a new device reads.
     package var skeleton = SkeletonPolicy.full
+    /// The owner's keys for messages; nil: none are sent or opened.
+    package var identity: MessageIdentity?
     /// The server's name for the owner, where it is not the id.
     package var userName: String?
 

@@ -166,21 +166,20 @@ final class WorldDevice {
         var options = TreeOptions(SyncOptions(app: place.app, token: "token"))
         options.nameConflicts = policy
         options.skeleton = skeleton
+        options.identity = identity
         self.options = options
         seeds = SeededSource(seed: seed)
         app = IndexApp()
-        machine = try Self.machine(store, keys, options, seeds, app, identity)
+        machine = try Self.machine(store, keys, options, seeds, app)
     }
 
     private static func machine(
-        _ store: TreeStore, _ keys: TreeKeys, _ options: TreeOptions, _ seeds: SeededSource, _ app: IndexApp,
-        _ identity: MessageIdentity?
+        _ store: TreeStore, _ keys: TreeKeys, _ options: TreeOptions, _ seeds: SeededSource, _ app: IndexApp
     ) throws -> TreeMachine {
         let random = TreeRandom(secret: { SecureBytes(copying: seeds.bytes($0)) }, bytes: { seeds.bytes($0) })
         return try TreeMachine(
             store: store, keys: keys, options: options, treeRandom: random,
-            random: SeededRandom(seed: seeds.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }), delegate: app,
-            identity: identity)
+            random: SeededRandom(seed: seeds.bytes(8).reduce(0) { $0 << 8 | UInt64($1) }), delegate: app)
     }
 
     var isAtRest: Bool {
@@ -443,7 +442,7 @@ final class WorldDevice {
     func restart(_ world: TreeWorld) throws {
         disconnect()
         (requests, replies, queries, pages, late) = ([], [], [], [], LateAnswers())
-        machine = try Self.machine(store, keys, options, seeds, app, identity)
+        machine = try Self.machine(store, keys, options, seeds, app)
     }
 }
 
