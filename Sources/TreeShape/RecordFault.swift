@@ -50,7 +50,8 @@ public enum RecordFault: Error, Sendable, Hashable, CustomStringConvertible {
     case incompleteSignature
     /// The record of a copy has no `by`, `k` and `sig`.
     case unsigned
-    /// The record of a copy has other wrapped keys than one: of the receiver in the inbox, under the parent's elsewhere.
+    /// The record of a copy has other wrapped keys than one: the receiver's in the inbox, elsewhere one under the
+    /// parent's key.
     case otherReaders
 
     /// The word for the answer of a server.

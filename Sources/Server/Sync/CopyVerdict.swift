@@ -5,7 +5,8 @@ import ThicketTreeShape
 public enum CopyVerdict: Sendable, Hashable {
     /// Not checked yet; the shard refuses copies.
     case unchecked
-    /// Each copy is signed by the caller with its newest keys. These receivers have keys in the log; others do not exist.
+    /// Each copy is signed by the caller with its newest keys. These receivers have keys in the log; others do not
+    /// exist.
     case signed(Set<UserID>)
     /// The copy at this index is not signed by the caller with its newest keys.
     case unsigned(Int)
