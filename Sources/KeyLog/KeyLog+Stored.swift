@@ -25,9 +25,9 @@ extension KeyLog {
         newest = head
     }
 
-    /// A head of the current state, signed anew although the one before may be recent: the log's key has changed.
+    /// A head of the current state, signed although the one before may be recent: the log's key has changed.
     /// - Throws: `empty`; `malformed` for an invalid time.
-    public mutating func headAnew(time: UInt64, key: Ed25519.SigningKey) throws(KeyLogError) -> KeyLogHead {
+    public mutating func resignedHead(time: UInt64, key: Ed25519.SigningKey) throws(KeyLogError) -> KeyLogHead {
         newest = nil
         return try head(time: time, key: key)
     }

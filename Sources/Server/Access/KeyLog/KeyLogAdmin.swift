@@ -20,8 +20,7 @@ struct KeyLogAdmin {
     }
 
     /// All of a log. The head is read first: the entries that it states are read after it.
-    /// - Parameter key: the log's public key; nil when its file is not at hand: that of the newest statement or, without
-    ///   any, none.
+    /// - Parameter key: the log's public key; nil when its file is not at hand.
     func export(_ app: String, key: Ed25519.VerifyingKey?) throws(StoreError) -> KeyLogExport {
         try storing("reading the key log") { () throws(SQLiteError) in
             let head = try rows.head(of: app)
@@ -36,7 +35,7 @@ struct KeyLogAdmin {
         }
     }
 
-    /// Rows whose user or number is not that of their entry, or that are not in order: look-ups by user would miss them.
+    /// Rows whose user or number is not that of their entry, or that are not in order: look-ups would miss them.
     func rowFindings(_ app: String) throws(StoreError) -> [String] {
         try storing("reading the key log") { () throws(SQLiteError) in
             let gaps =

@@ -207,7 +207,7 @@ struct KeyLogService {
         let time = UInt64(max(0, asked.now))
         let found: Swift.Result<(Result, KeyLogHead), KeyLogError>
         do throws(KeyLogs.Fault) {
-            found = try logs.use(app, key: key.verifyingKey) { (log) throws(KeyLogError) in
+            found = try logs.withLog(app, key: key.verifyingKey) { (log) throws(KeyLogError) in
                 let head = try log.head(time: time, key: key)
                 return (try body(log, head), head)
             }

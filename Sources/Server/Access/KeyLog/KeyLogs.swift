@@ -54,9 +54,9 @@ public final class KeyLogs: KeyDirectory {
         }
     }
 
-    /// Uses a log that has all committed entries.
+    /// Runs `body` on a log that has all committed entries.
     /// - Parameter key: the log's public key; a stored head must be signed with it.
-    func use<Result: Sendable>(
+    func withLog<Result: Sendable>(
         _ app: String, key: Ed25519.VerifyingKey, _ body: (inout KeyLog) throws(KeyLogError) -> Result
     ) throws(Fault) -> Swift.Result<Result, KeyLogError> {
         let isLoaded = contents.withLock { $0.logs[app] != nil }

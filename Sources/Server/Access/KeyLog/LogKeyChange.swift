@@ -73,7 +73,7 @@ enum LogKeyChange {
                         try rows.add(try LogKeyRotation(app: app, from: oldKey, to: newKey, time: time))
                         guard try rows.count(of: app) > 0 else { continue }
                         var log = try KeyLogs.load(app, rows, key: oldKey.verifyingKey)
-                        try rows.keep(try log.headAnew(time: time, key: newKey), of: app)
+                        try rows.keep(try log.resignedHead(time: time, key: newKey), of: app)
                     } catch {
                         fault = StoreError(.corrupt, "the key log of \(app): \(error)")
                         throw SQLiteError.refused("the key log")
