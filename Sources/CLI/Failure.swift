@@ -24,6 +24,9 @@ extension ExitCode {
     /// The profile is locked.
     static let locked = ExitCode(8)
 
+    /// The server's key log has broken its rules, or digits of a safety number differ.
+    static let alarm = ExitCode(9)
+
     /// Every code with its meaning.
     static let meanings: [(code: ExitCode, meaning: String)] = [
         (.success, "done"),
@@ -35,6 +38,7 @@ extension ExitCode {
         (.unauthorized, "not logged in, or the token is not accepted or does not permit this"),
         (.storeInUse, "another command uses the local store"),
         (.locked, "the profile is locked: 'thicket unlock' asks for its passphrase"),
+        (.alarm, "an alarm about keys: 'thicket keylog' says what was found, or safety numbers differ"),
     ]
 }
 

@@ -226,11 +226,18 @@ extension ThicketProgram {
         ])
 
     static let verify = Command(
-        "verify", summary: "check that the words you kept are the key of your account",
-        details: "Until this was done once, commands remind you of it.",
-        options: backupOptions + accountOptions,
+        "verify", summary: "check that the words you kept are the key of your account, or compare keys with a person",
+        details: """
+            Without USER: your own words. Until this was done once, commands remind you of it. With USER: the safety
+            number, 60 digits that both of you see if each has the other's true keys.
+            """,
+        arguments: [.optional("USER", "a person: login name or id; without it, your own words are checked")],
+        options: [
+            .value("matches", "DIGITS", "the digits that the other person sees; equal ones confirm the person's keys")
+        ] + backupOptions + accountOptions,
         examples: [
             Example("thicket verify", "asks for the words"),
+            Example("thicket verify ben@example.com", "digits to read out on the phone"),
             Example("thicket verify --pieces-file pieces.txt", "tries some of the pieces"),
         ])
 

@@ -110,6 +110,7 @@ extension Account {
         }
         var options = sessionOptions(isOnline: isOnline)
         options.durability = durability
+        if let folder, let keyFile { options.people = .sealed("\(folder)/keys", try keyFile.key()) }
         return try ThicketApp(
             server: profile.server, app: profile.app, apiKey: login.apiKey, store: store, deviceId: login.device,
             options: options)

@@ -131,6 +131,7 @@ struct Profile: Sendable, Equatable {
 /// profiles/NAME/store.key       the key of all files below (mode 0600; not read when others may)
 /// profiles/NAME/profile.json    server, app, token, sealed
 /// profiles/NAME/keys.json       what opens the account's content, for accounts with keys, sealed
+/// profiles/NAME/keys.people     what is known of other people's keys, sealed
 /// profiles/NAME/*.lock          held while a command writes those files or changes the access key
 /// profiles/NAME/objects/B.db    local copy of the bucket B, sealed
 /// profiles/NAME/watch/B.db      the same for 'thicket watch', which runs beside other commands

@@ -48,8 +48,10 @@ extension KeyBook {
 extension SessionPlace {
     /// Beside the session's store, or where the options say.
     func peopleStorage() throws(ClientError) -> any PeopleStorage {
-        guard let (path, key) = try store.folder(part: "people") else { return MemoryPeopleStorage() }
-        return FilePeopleStorage(path: options.peopleFile ?? path, key: key)
+        guard let (path, key) = try (options.people ?? store).folder(part: "people") else {
+            return MemoryPeopleStorage()
+        }
+        return FilePeopleStorage(path: path, key: key)
     }
 }
 

@@ -61,7 +61,8 @@ struct PeopleState: Sendable, Equatable {
 
     /// The keys that may be used without a look-up.
     func ready(_ user: String, now: UInt64, isOnline: Bool) -> PublicKeys? {
-        guard stop == nil, !isOnline || isWitnessed(now) else { return nil }
+        // Offline, an earlier confirmation counts, and none does not.
+        guard stop == nil, isOnline ? isWitnessed(now) : witnesses.isEmpty || witnessed != nil else { return nil }
         return reader?.verifiedKeys(of: user, now: now, isOnline: isOnline)
     }
 

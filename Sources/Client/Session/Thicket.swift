@@ -134,9 +134,9 @@ public struct SessionOptions: Sendable {
     public var durability: StoreDurability = .program
     /// Most bytes of one message from the server, 1 MiB...1 GiB: a larger object ends the connection.
     public var messageBytesMax: Int = 64 << 20
-    /// The file with what is known of other people's keys (`ClientSession.people`), sealed under the store's key; nil:
-    /// beside the store, with `.people` appended. Several sessions and programs of one account may share it.
-    public var peopleFile: String?
+    /// Beside which store what is known of other people's keys is kept (`ClientSession.people`), in a file with
+    /// `.people` appended; nil: the session's store. Several sessions and programs of one account may share it.
+    public var people: StoreLocation?
     /// The connecting program's name and version, as sent to the server.
     public var userAgent: String = "thicket/" + Thicket.version
 

@@ -1,0 +1,74 @@
+import ThicketClient
+import ThicketCommandLine
+import ThicketPlatform
+import ThicketProtocol
+
+/// One call of a command about other people's keys: a session with the profile's key book.
+enum PeopleCall {
+    /// The key book is in the profile's folder (`keys.people`), shared by all commands of the profile.
+    static func run<Value: Sendable>(
+        _ call: Call, _ what: String, _ body: @Sendable (KeyBook) async throws(PeopleError) -> Value
+    ) async throws(Failure) -> Value {
+        let keys = try KeyCall(call, what)
+        let account = try keys.open()
+        let session = try await trying(what) { () throws(ClientError) in
+            try await keys.account.peopleSession(account)
+        }
+        do throws(PeopleError) {
+            let book = try await session.people()
+            let value = try await body(book)
+            await session.close()
+            return value
+        } catch {
+            await session.close()
+            throw Failure(what, people: error)
+        }
+    }
+
+    /// Prints alarms that are not resolved yet, one line each.
+    static func warn(_ alarms: [PeopleAlarm]) {
+        for alarm in alarms where alarm.isOpen {
+            Terminal.writeError(
+                "ALARM \(alarm.evidence.kind.rawValue): \(Screen.safe(alarm.evidence.summary)). 'thicket keylog' says more.\n"
+            )
+        }
+    }
+
+    /// A user's id for an argument that is a contact's name, a login name, or an id.
+    static func user(_ text: String, _ book: KeyBook) async throws(PeopleError) -> UserID {
+        let known = try await book.contacts().first {
+            same($0.contact.user, text) || $0.contact.name.map { same($0.lowercased(), text.lowercased()) } ?? false
+        }
+        if let known, let id = try? UserID(known.contact.user) { return id }
+        let keys = text.contains("@") ? try await book.keys(named: text) : nil
+        guard let id = try? UserID(keys?.user ?? text) else { throw .absent }
+        return id
+    }
+}
+
+extension Account {
+    /// A session that syncs nothing, with the account's keys and the profile's key book.
+    func peopleSession(_ opened: OpenAccount) async throws(ClientError) -> ClientSession {
+        let session = try await session(store: .memory, isOnline: false)
+        do throws(ClientError) { try await session.useKeys(of: opened) } catch {
+            await session.close()
+            throw error
+        }
+        return session
+    }
+}
+
+extension Failure {
+    /// - Parameter what: what was not done, as the beginning of a sentence.
+    init(_ what: String, people error: PeopleError) {
+        let code: ExitCode =
+            switch error {
+            case .absent: .notFound
+            case .needsConfirmation, .alarm: .alarm
+            case .refused: .failure
+            case .offline(let error), .server(let error), .store(let error): Failure.code(error)
+            case .noKeys: .unauthorized
+            }
+        self.init("\(what): \(error.description) [\(error.code)]", code)
+    }
+}
