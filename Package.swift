@@ -326,35 +326,17 @@ let suites: [Target] = [
 
 // MARK: - The package
 
-let everything: [Target] = libraries + shipped + tools + testSupport + suites
-
-/// The suites that `THICKET_SUITES` names, with blanks between, and what they need: a build of a part while one of its
-/// modules changes. Without the variable: everything.
-let targets: [Target] = {
-    guard let chosen = Context.environment["THICKET_SUITES"] else { return everything }
-    var (open, wanted) = (chosen.split(separator: " ").map(String.init), Set<String>())
-    while let name = open.popLast() {
-        guard wanted.insert(name).inserted, let target = everything.first(where: { $0.name == name }) else { continue }
-        for dependency in target.dependencies {
-            if case .byNameItem(let name, _) = dependency { open.append(name) }
-        }
-    }
-    return everything.filter { wanted.contains($0.name) }
-}()
-
-let products: [Product] = [
-    .library(name: "ThicketProtocol", targets: ["ThicketProtocol"]),
-    .library(name: "ThicketClient", targets: ["ThicketClient"]),
-    .library(name: "ThicketTreesystem", targets: ["ThicketTreesystem", "ThicketTree", "ThicketTreeShape"]),
-    .executable(name: "thicketd", targets: ["thicketd"]),
-    .executable(name: "thicket", targets: ["thicket"]),
-]
-
 let package = Package(
     name: "thicket",
     // For the client library, whose Linux-only parts are marked: these versions have Synchronization. The server runs
     // on Linux.
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
-    products: targets.count == everything.count ? products : [],
-    targets: targets
+    products: [
+        .library(name: "ThicketProtocol", targets: ["ThicketProtocol"]),
+        .library(name: "ThicketClient", targets: ["ThicketClient"]),
+        .library(name: "ThicketTreesystem", targets: ["ThicketTreesystem", "ThicketTree", "ThicketTreeShape"]),
+        .executable(name: "thicketd", targets: ["thicketd"]),
+        .executable(name: "thicket", targets: ["thicket"]),
+    ],
+    targets: libraries + shipped + tools + testSupport + suites
 )
