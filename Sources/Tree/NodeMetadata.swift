@@ -15,8 +15,8 @@ public struct NodeMetadata: Sendable {
     public var modified: Int64?
     /// What an app attaches to the node, in the order of the bytes of the keys, each key once.
     public private(set) var appTags: [AppTag]
-    /// The statement of a message's origin as its author wrote it (`OriginStatement`), not verified; nil for a node that
-    /// is not a message. It stays with the node.
+    /// The statement of a message's origin as its author wrote it (`OriginStatement`), not verified; nil for a node
+    /// that is not a message. It stays with the node.
     public let origin: [UInt8]?
     /// The version of the form: 1, or that of the newer program that wrote it.
     let format: UInt8

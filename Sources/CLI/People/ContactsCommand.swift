@@ -25,7 +25,7 @@ enum ContactsCommand {
     static func add(_ call: Call) async throws(Failure) {
         let text = call.argument("USER")
         let keys = try await PeopleCall.run(call, "the contact was not added") { book throws(PeopleError) in
-            guard !text.contains("@") else { return try await book.addContact(named: text) }
+            guard PeopleCall.isID(text) else { return try await book.addContact(named: text) }
             guard let id = try? UserID(text) else { throw .absent }
             return try await book.addContact(id)
         }

@@ -49,11 +49,12 @@ enum KeyLogCommand {
         object["log_key"] = log.key.map { .string(Hex.encode($0)) } ?? .null
         object["entries"] = log.head.map { .number(JSONNumber(Int64(clamping: $0.size / 2))) } ?? .null
         object["head"] = log.head.map { .string(Base64.encodeURL($0.bytes)) } ?? .null
-        object["own"] = .string(
+        let own =
             switch check {
             case .success: "as-created"
             case .failure(let error): error.code
-            })
+            }
+        object["own"] = .string(own)
         object["witnesses"] = .array(log.witnesses.map { .string(Hex.encode($0)) })
         object["alarms"] = .array(
             alarms.map { .object(["open": .bool($0.isOpen), "evidence": .object($0.evidence.json)]) })

@@ -40,9 +40,16 @@ enum PeopleCall {
             same($0.contact.user, text) || $0.contact.name.map { same($0.lowercased(), text.lowercased()) } ?? false
         }
         if let known, let id = try? UserID(known.contact.user) { return id }
-        let keys = text.contains("@") ? try await book.keys(named: text) : nil
+        let keys = isID(text) ? nil : try await book.keys(named: text)
         guard let id = try? UserID(keys?.user ?? text) else { throw .absent }
         return id
+    }
+
+    /// Whether a text is an account's id, and no login name: 32 hexadecimal digits, or a partner's user in 8-4-4-4-12.
+    static func isID(_ text: String) -> Bool {
+        let groups = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard groups.allSatisfy({ $0.allSatisfy { $0.isASCII && $0.isHexDigit } }) else { return false }
+        return groups.map(\.count) == [32] || groups.map(\.count) == [8, 4, 4, 4, 12]
     }
 }
 

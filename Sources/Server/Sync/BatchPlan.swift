@@ -75,8 +75,8 @@ struct BatchPlan {
     private mutating func receiverPlace(_ receiver: UserID) throws(ChangeRejection) -> Int {
         if let known = trees.firstIndex(where: { $0.owner == receiver }) { return known }
         guard request.copies.receivers.contains(receiver),
-            let bucket = try shard.treeBucket(of: receiver, in: caller.app),
-            try shard.policy(of: bucket).admits(caller.user)
+            let bucket = try Receivers(shard: shard).tree(of: receiver, in: caller.app),
+            try Receivers(shard: shard).policy(of: bucket).admits(caller.user)
         else { throw ChangeRejection(TreeRefusal.blocked) }
         trees.append(Tree(owner: receiver, plan: TreePlan(of: bucket, in: shard, now: now)))
         return trees.count - 1
@@ -124,7 +124,7 @@ struct BatchPlan {
         if let known = trees.firstIndex(where: { $0.owner == receiver }) {
             place = known
         } else {
-            guard let bucket = try shard.treeBucket(of: receiver, in: caller.app), bucket.record != nil else {
+            guard let bucket = try Receivers(shard: shard).tree(of: receiver, in: caller.app), bucket.record != nil else {
                 throw ChangeRejection(TreeRefusal.nodeMissing)
             }
             trees.append(Tree(owner: receiver, plan: TreePlan(of: bucket, in: shard, now: now)))

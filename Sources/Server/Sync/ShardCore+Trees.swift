@@ -1,9 +1,7 @@
-import ThicketCrypto
-import ThicketPlatform
 import ThicketProtocol
 import ThicketTreeShape
 
-/// Batches of trees, and nodes whose burn time has come (decision 0094).
+/// Batches of trees (decisions 0067, 0094).
 extension ShardCore {
     /// Decides a batch: writes all of its changes to the group or none, and answers it.
     func decide(_ request: TreeBatchRequest, _ submitted: SubmittedChange) throws(ChangeRejection) {
@@ -57,7 +55,7 @@ extension ShardCore {
         do throws(ChangeRejection) {
             for tree in plan.trees where !tree.plan.steps.isEmpty {
                 let isOwn = tree.bucket === bucket
-                let author = isOwn ? submitted : try copyAuthor(in: tree.bucket.id, now: submitted.now)
+                let author = isOwn ? submitted : try Receivers(shard: self).author(in: tree.bucket.id, now: submitted.now)
                 marked.append((tree, author, try Self.changeIDs(plan.mark(of: tree), tree.plan.steps.count)))
             }
             // Its stored answer has been dropped.
@@ -138,18 +136,13 @@ extension ShardCore {
     }
 
     /// The object that a step changes. A later load of the plan may have evicted it; nothing has changed it since.
-    private func entity(of step: TreePlan.Step, in bucket: ActiveBucket) -> ActiveEntity {
+    func entity(of step: TreePlan.Step, in bucket: ActiveBucket) -> ActiveEntity {
         if let entity = bucket.entities[step.key] { return entity }
         guard let entity = step.entity else { return newEntity(step.key, in: bucket) }
         bucket.add(entity)
         objects.touch(entity, share: settings.entityCacheBytesPerUser)
         return entity
     }
-
-    // MARK: Burning
-
-    /// `clientid` of removals at the burn time. No client library uses this name.
-    static let burnClientID = "burn"
 
     /// Removes nodes whose burn time has come, each with its branch, by ordinary removals: one bounded part, which the
     /// caller commits as a group of its own.
@@ -158,49 +151,6 @@ extension ShardCore {
     /// - Returns: whether more may be due.
     public func burn(now: Int64) -> Bool {
         precondition(group.requests.isEmpty, "burning belongs between groups, after a commit")
-        let bound = settings.clearedObjectsPerGroup
-        store.beginReads()
-        guard let due = try? store.burningNodes(at: now, limit: bound) else { return false }
-        for burning in due where group.burnedCount < bound {
-            // A tree that cannot be read must not keep the others from burning.
-            try? burn(burning, now: now, changesMax: bound - group.burnedCount)
-        }
-        return group.burnedCount > 0 && (due.count == bound || group.burnedCount >= bound)
-    }
-
-    private func burn(_ burning: BurningNode, now: Int64, changesMax: Int) throws(ChangeRejection) {
-        guard endedUsers.isEmpty || !endedUsers.contains(burning.bucket) else { return }
-        let bucket = try activeBucket(burning.bucket)
-        var plan = TreePlan(of: bucket, in: self, now: now, changesMax: changesMax)
-        // A node above it may have burned before.
-        guard bucket.mode == .tree, try plan.view.version(of: burning.node) > 0 else { return }
-        _ = try plan.remove(
-            BranchRemoval(burning.node, source: 1, includesOutdated: true, includesUnknown: true))
-        try ensurePosition()
-        for step in plan.steps {
-            guard let gid = nextGlobalID, let changeID = Self.burnChangeID(of: step.key, gid),
-                let author = Self.burnAuthor(of: changeID, step.key, in: bucket.id, now: now)
-            else { break }
-            write(
-                step.decision, to: entity(of: step, in: bucket), author: author, changeID: changeID,
-                hash: identity.hash(of: changeID), isStep: true)
-            group.burnedCount += 1
-        }
-        bucket.write(plan.view.tree)
-    }
-
-    /// A synthetic author without a channel: no channel has generation 0.
-    private static func burnAuthor(
-        of changeID: ChangeID, _ key: EntityKey, in bucket: BucketID, now: Int64
-    ) -> SubmittedChange? {
-        guard let clientID = try? ClientID(burnClientID) else { return nil }
-        return SubmittedChange(
-            origin: ChangeOrigin(connection: 0, channel: 0), bucket: bucket, clientID: clientID, library: .other,
-            canWrite: true, request: ChangeRequest(key: key.text, ccid: changeID.text, operation: .remove), now: now)
-    }
-
-    private static func burnChangeID(of key: EntityKey, _ gid: GlobalID) -> ChangeID? {
-        let text = "\(burnClientID)\0\(key.text)\0\(gid)"
-        return try? ChangeID(Hex.encode(Array(Hash.sha256(Array(text.utf8)).prefix(16))))
+        return BurnSweep(shard: self, now: now).run()
     }
 }

@@ -183,7 +183,7 @@ public final class ShardCore {
             throw ChangeRejection(.unauthorized, "the user's account has ended")
         }
         if let policy = submitted.policy {
-            try set(policy, submitted)
+            try Receivers(shard: self).set(policy, submitted)
             return nil
         }
         if let batch = submitted.batch {

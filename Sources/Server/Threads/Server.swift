@@ -119,7 +119,7 @@ public final class Server {
             store: store, seconds: Double(config.checkInterval.components.seconds), metrics: metrics, log: log)
         let blobs = makeBlobs()
         let hub = Hub(limits: config.limits, codec: ChangeVersionCodec(store.identity), metrics: metrics)
-        hub.keyDirectory = keys ?? keyLog?.logs
+        hub.keyDirectory = keys ?? self.keyLog?.logs
         loop.delegate = ServerLoop(
             loop: loop, hub: hub, shard: shard, commits: commits, readers: readers, maintenance: maintenance,
             access: access, accounts: accounts, keyLog: keyLog,

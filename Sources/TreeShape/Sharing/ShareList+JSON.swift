@@ -13,6 +13,8 @@ public enum ShareListFault: Error, Sendable, Hashable {
 }
 
 extension ShareList {
+    /// Bytes of `h`: SHA-256.
+    private static let digestBytes = 32
     private static let required: Set<String> = ["n", "e", "c", "a", "by", "k", "sig"]
     private static let optional: Set<String> = ["g", "h"]
 
@@ -38,7 +40,7 @@ extension ShareList {
         guard Self.isInOrder(members.map(\.user)), Self.isInOrder(grants.map(\.user)) else { throw .badOrder }
         var previous: [UInt8]?
         if let value = object["h"] {
-            previous = Self.octets(value, Digest256.bytesCount)
+            previous = Self.octets(value, Self.digestBytes)
             guard previous != nil else { throw .malformed }
         }
         guard let author = object["by"]?.stringValue.flatMap({ try? UserID($0) }),

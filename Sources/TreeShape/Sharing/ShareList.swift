@@ -1,4 +1,4 @@
-public import ThicketCrypto
+import ThicketCrypto
 import ThicketPlatform
 public import ThicketProtocol
 
@@ -9,8 +9,8 @@ public import ThicketProtocol
 /// a signature of its own: by the owner, or by a member with a grant of the owner. A device accepts no older list than
 /// it has seen, and no other keys than those that the list names.
 ///
-/// `{"n":version,"e":epoch,"c":commitment,"a":[{"u","r","k"}],"g":[{"u","k","f","o","sig"}],"h":digest,"by","k","sig"}`;
-/// `g` and `h` are left out when there is none. Members and grants are in the order of the bytes of `u`.
+/// `{"n":version,"e":epoch,"c":commitment,"a":[{"u","r","k"}],"g":[{"u","k","f","o","sig"}],"h":digest,"by","k",
+/// "sig"}`; `g` and `h` are left out when there is none. Members and grants are in the order of the bytes of `u`.
 public struct ShareList: Sendable, Hashable {
     /// One account that has rights in the branch.
     public struct Member: Sendable, Hashable {

@@ -204,9 +204,7 @@ public actor Treesystem: SessionPart {
             case .spool(let id, let path): spool(id, path)
             case .upload(let id): upload(id)
             case .keepFile(let id): keepFile(id)
-            case .lookUpKeys(let question): KeyLookUp.start(question, self)
-            case .hear(let head, let user): KeyLookUp.hear(head, user, connection)
-            case .digest(let id, let node): ContentDigests.start(id, node, self)
+            case .message(let action): MessageAction.start(action, self)
             case .forget(let id): forget(id)
             case .event(let event): report(event)
             case .status(let status): report(status)
@@ -220,12 +218,8 @@ public actor Treesystem: SessionPart {
         let connection = connection
         batchTask = Task { [weak self] in
             let reply = await connection.post(body)
-            await self?.answered(id, reply)
+            await self?.feed { machine throws(TreeError) in try machine.batchAnswered(id, reply) }
         }
-    }
-
-    private func answered(_ id: BatchID, _ reply: BatchReply) {
-        feed { machine throws(TreeError) in try machine.batchAnswered(id, reply) }
     }
 
     private func list(_ number: Int64, _ query: ChildrenQuery) {

@@ -36,7 +36,8 @@ struct CopyDraft {
         for part in parts {
             let digest = try part.blob.flatMap { id throws(TreeError) in try skeleton.store.digest(id) }
             guard let node = part.originNode(digest) else {
-                throw TreeError(.content, "the digest of a content is not known on this device")
+                throw TreeError(
+                    .content, "the digest of a content is not known on this device", reason: ContentDigests.missing)
             }
             nodes.append(node)
         }

@@ -16,18 +16,11 @@ enum KeyLookUp {
         let people = tree.connection.people
         Task { [weak tree] in
             let answer = await people.answer(question)
-            await tree?.feed { machine throws(TreeError) in try machine.keysAnswered(question, answer) }
+            await tree?.feed { machine throws(TreeError) in try KeyQuestions.answered(question, answer, &machine.skeleton) }
         }
     }
 
     static func hear(_ head: KeyLogHead, _ user: UserID, _ connection: TreeConnection) {
         Task { await connection.people.heard(head, from: user) }
-    }
-}
-
-/// Digests of sealed contents, which statements name.
-enum ContentDigests {
-    static func start(_ id: OperationID, _ node: NodeID, _ tree: isolated Treesystem) {
-        tree.feed { machine throws(TreeError) in machine.uploadFailed(id) }
     }
 }

@@ -5,10 +5,11 @@ import ThicketTreeShape
 
 /// Looking up keys of other accounts: those to which messages are sealed, and those that have signed them.
 enum KeyQuestions {
-    /// Whether an operation can be sealed as far as keys are concerned.
+    /// Whether an operation can be sealed as far as keys, and digests of contents, are concerned.
     static func isAnswered(for operation: PendingOperation, _ skeleton: TreeSkeleton) -> Bool {
         guard case .copy(let receiver, _) = operation.kind else { return true }
         return skeleton.messages.identity != nil && skeleton.messages.keys[KeyQuestion(receiver)] != nil
+            && !skeleton.queue.asked.contains(operation.id)
     }
 
     /// Asks what is not known. Runs at the end of each turn with a connection.
@@ -22,11 +23,12 @@ enum KeyQuestions {
         }
         for question in wanted where skeleton.messages.mayAsk(question) {
             skeleton.messages.ask(question)
-            skeleton.actions.append(.lookUpKeys(question))
+            skeleton.actions.append(.message(.lookUpKeys(question)))
         }
     }
 
-    fileprivate static func answered(
+    /// The keys of another account were looked up, or cannot be.
+    static func answered(
         _ question: KeyQuestion, _ answer: KeyAnswer, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) {
         switch answer {
@@ -61,12 +63,5 @@ enum KeyQuestions {
             let error = TreeError(.keys, trouble.detail, reason: trouble.rawValue)
             skeleton.events.append(.operationFailed(id, operation.node, error))
         }
-    }
-}
-
-extension TreeMachine {
-    /// The keys of another account were looked up, or cannot be.
-    package mutating func keysAnswered(_ question: KeyQuestion, _ answer: KeyAnswer) throws(TreeError) {
-        try KeyQuestions.answered(question, answer, &skeleton)
     }
 }

@@ -223,7 +223,7 @@ enum Letters {
         let verdict = chain.receive(statement, isBaseline: isBaseline)
         skeleton.hasWritten = true
         try skeleton.store.setChain(name, chain)
-        if let head = fields.head { skeleton.actions.append(.hear(head, from: fields.author)) }
+        if let head = fields.head { skeleton.actions.append(.message(.hear(head, from: fields.author))) }
         var origin = MessageOrigin(statement)
         origin.isVerified = true
         switch verdict {

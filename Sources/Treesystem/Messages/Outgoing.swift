@@ -4,8 +4,8 @@ import ThicketTreeShape
 
 /// Messages that this device sends: queued like every local change, and sealed when they are sent.
 enum Outgoing {
-    /// Sends a node, with what is directly below it, to the inboxes of other accounts: as one message, which all of them
-    /// get together or not at all.
+    /// Sends a node, with what is directly below it, to the inboxes of other accounts: as one message, which all of
+    /// them get together or not at all.
     ///
     /// - Parameters:
     ///   - id: a node that is shown.

@@ -1,5 +1,5 @@
 import ThicketClient
-import ThicketKeyLog
+internal import ThicketKeyLog
 import ThicketProtocol
 
 /// Keys of other accounts for a tree, from the session's key book, which is opened at the first question.

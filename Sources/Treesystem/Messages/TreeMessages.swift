@@ -5,7 +5,7 @@ public import ThicketTreeShape
 /// Messages of a tree: nodes that are sent to other accounts, and what came of them (decision 0067).
 ///
 /// What others have sent appears below `inbox` as nodes with a `sender`, once it is verified; until then it is kept and
-/// counted. Everything that is sent is durable when the call returns, and reaches the server from the queue of the tree.
+/// counted. Everything that is sent is durable when the call returns, and reaches the server from the tree's queue.
 ///
 /// ```swift
 /// let messages = await tree.messages
@@ -43,8 +43,8 @@ public struct TreeMessages: Sendable {
         public let repetitions: Int
     }
 
-    /// Sends a node, with what is directly below it, to the inboxes of other accounts: as one message, which all of them
-    /// get together or not at all. Waiting changes of the node, and of what is below it, are sent before.
+    /// Sends a node, with what is directly below it, to the inboxes of other accounts: as one message, which all of
+    /// them get together or not at all. Waiting changes of the node, and of what is below it, are sent before.
     ///
     /// - Parameters:
     ///   - id: a node of any trunk.

@@ -40,6 +40,7 @@ struct BatchDraft {
                 if error.code == .store { throw error }
                 if let before { self = before }
                 excluded.formUnion(unit)
+                if ContentDigests.want(operation, after: error, &skeleton) { return }
                 if try !skeleton.replaceLostPlace(of: operation) { try skeleton.fail(operation, error) }
                 return
             }

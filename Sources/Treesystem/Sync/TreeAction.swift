@@ -1,6 +1,5 @@
 package import ThicketClient
-package import ThicketKeyLog
-package import ThicketProtocol
+import ThicketProtocol
 package import ThicketTree
 package import ThicketTreeShape
 
@@ -29,12 +28,8 @@ package enum TreeAction: Sendable, Equatable {
     /// Report an event to the readers.
     case event(TreeEvent)
     case status(SyncStatus)
-    /// Look up keys of another account and verify them; report `keysAnswered`.
-    case lookUpKeys(KeyQuestion)
-    /// Another account knows this head of the key log: compare it with the own one.
-    case hear(KeyLogHead, from: UserID)
-    /// Compute the SHA-256 of a sealed content; report `digested`, or `uploadFailed`.
-    case digest(OperationID, NodeID)
+    /// What messages need beside the tree's connection.
+    case message(MessageAction)
     /// The server no longer accepts the token of this number.
     case tokenEnded(Int)
 }

@@ -3,18 +3,7 @@ package import ThicketTreeShape
 
 /// Local changes, as `TreeSkeleton` makes them: in the store at once, and queued for the server.
 extension TreeMachine {
-    /// Where operations of one local change belong.
-    package struct Queueing: Sendable {
-        /// Operations that must be confirmed first.
-        package var after = Set<OperationID>()
-        package var priority: Int64 = 0
-        /// Operations with the same number reach the server together or not at all.
-        package var group: Int64?
-        /// Each version of the content is sent, also when a newer one is made before.
-        package var isKept = false
-
-        package init() {}
-    }
+    package typealias Queueing = OperationQueueing
 
     /// The place that a path names: a trunk or a node; nil when there is none.
     package func place(at path: TreePath) throws(TreeError) -> NodeParent? { try store.place(at: path) }

@@ -305,10 +305,12 @@ final class WorldDevice {
                 let content = NodeContent(data: Array("content of \(node.id.text)".utf8))
                 outside(world) { machine throws(TreeError) in try machine.provided(id, .held(content)) }
             case .event(let event): events.append(event)
-            case .lookUpKeys(let question):
+            case .message(.lookUpKeys(let question)):
                 let answer = world.answer(question)
-                outside(world) { machine throws(TreeError) in try machine.keysAnswered(question, answer) }
-            case .spool, .upload, .keepFile, .forget, .status, .tokenEnded, .hear, .digest: break
+                outside(world) { machine throws(TreeError) in
+                    try KeyQuestions.answered(question, answer, &machine.skeleton)
+                }
+            case .spool, .upload, .keepFile, .forget, .status, .tokenEnded, .message: break
             }
         }
     }

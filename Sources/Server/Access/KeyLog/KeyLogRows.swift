@@ -23,6 +23,17 @@ struct KeyLogRows {
         return try bytes.map { (bytes) throws(SQLiteError) in try Self.parse(bytes) }
     }
 
+    /// Whether the user can sign in: an account of this server, a partner's user, or one with a token. The entries of
+    /// an account stay when it ends.
+    func exists(_ user: String, in app: String) throws(SQLiteError) -> Bool {
+        try database.statement(
+            """
+            SELECT EXISTS (SELECT 1 FROM account WHERE user = ?1) OR EXISTS (SELECT 1 FROM entity WHERE id = ?1)
+                OR EXISTS (SELECT 1 FROM token WHERE app = ?2 AND user = ?1)
+            """
+        ).bind(1, user).bind(2, app).first { $0.integer(0) != 0 } ?? false
+    }
+
     /// Whether the user has ever had these keys.
     func hasHad(_ keys: PublicKeys, _ user: String, in app: String) throws(SQLiteError) -> Bool {
         var hasHad = false

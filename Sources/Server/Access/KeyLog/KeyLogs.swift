@@ -37,9 +37,10 @@ public final class KeyLogs: KeyDirectory {
     /// - Parameter path: the store's file, which exists.
     public init(path: String, settings: StoreSettings = .init()) { (self.path, self.settings) = (path, settings) }
 
-    /// The keys of the user's newest entry. From memory if the log was used before, otherwise one read of the disk.
+    /// The keys of the user's newest entry, while the user can sign in.
     public func newestKeys(of user: UserID, in app: AppID) -> PublicKeys? {
         contents.withLock { contents in
+            guard let known = try? rows(&contents).exists(user.text, in: app.text), known else { return nil }
             if let log = contents.logs[app.text] { return log.newestEntry(of: user.text)?.keys }
             let rows = try? rows(&contents)
             return (try? rows?.newest(of: user.text, in: app.text))?.flatMap { $0 }?.keys
