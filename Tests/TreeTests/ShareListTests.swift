@@ -177,7 +177,8 @@ struct ShareListTests {
         #expect(world.error(try world.list([world.member("ben", "rw")], after: first), after: first) == .badEpoch)
         let removed = try world.list([world.member("ben", "rw")], after: first, epoch: 1)
         #expect(world.error(removed, after: first) == nil)
-        #expect(world.error(try world.list([world.member("ben", "r")], after: first, epoch: 2), after: first) == .badEpoch)
+        #expect(
+            world.error(try world.list([world.member("ben", "r")], after: first, epoch: 2), after: first) == .badEpoch)
         #expect(world.error(try world.list([], after: removed, epoch: 0), after: removed) == .badEpoch)
         var keys = try world.list(first.members, after: first)
         keys.members[0].keyID = "another"

@@ -124,7 +124,8 @@ struct BatchPlan {
         if let known = trees.firstIndex(where: { $0.owner == receiver }) {
             place = known
         } else {
-            guard let bucket = try Receivers(shard: shard).tree(of: receiver, in: caller.app), bucket.record != nil else {
+            guard let bucket = try Receivers(shard: shard).tree(of: receiver, in: caller.app), bucket.record != nil
+            else {
                 throw ChangeRejection(TreeRefusal.nodeMissing)
             }
             trees.append(Tree(owner: receiver, plan: TreePlan(of: bucket, in: shard, now: now)))
@@ -144,6 +145,16 @@ struct BatchPlan {
     }
 
     // MARK: Marks
+
+    /// The ccids of a tree's changes.
+    static func changeIDs(_ batch: BatchID, _ count: Int) throws(ChangeRejection) -> [ChangeID] {
+        var changeIDs = [ChangeID]()
+        changeIDs.reserveCapacity(count)
+        for index in 0..<count {
+            changeIDs.append(try ShardCore.changeID(BatchMark(batch, index: index, of: count).ccid))
+        }
+        return changeIDs
+    }
 
     /// The id under which the changes of a tree are marked: the batch's own in the caller's tree. In another tree it is
     /// derived from sender, receiver and batch, so that no sender can choose a mark that a receiver's log has, or that

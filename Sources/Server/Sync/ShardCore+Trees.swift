@@ -55,8 +55,9 @@ extension ShardCore {
         do throws(ChangeRejection) {
             for tree in plan.trees where !tree.plan.steps.isEmpty {
                 let isOwn = tree.bucket === bucket
-                let author = isOwn ? submitted : try Receivers(shard: self).author(in: tree.bucket.id, now: submitted.now)
-                marked.append((tree, author, try Self.changeIDs(plan.mark(of: tree), tree.plan.steps.count)))
+                let author =
+                    isOwn ? submitted : try Receivers(shard: self).author(in: tree.bucket.id, now: submitted.now)
+                marked.append((tree, author, try BatchPlan.changeIDs(plan.mark(of: tree), tree.plan.steps.count)))
             }
             // Its stored answer has been dropped.
             if let first = marked.first, let id = first.changeIDs.first,
@@ -113,13 +114,6 @@ extension ShardCore {
         deliveries.add(tree.messages, of: pair, at: author.now)
     }
 
-    private static func changeIDs(_ batch: BatchID, _ count: Int) throws(ChangeRejection) -> [ChangeID] {
-        var changeIDs = [ChangeID]()
-        changeIDs.reserveCapacity(count)
-        for index in 0..<count { changeIDs.append(try changeID(BatchMark(batch, index: index, of: count).ccid)) }
-        return changeIDs
-    }
-
     private static func answer(
         _ position: [UInt8], _ results: [TreeOperationResult]
     ) throws(ChangeRejection) -> [UInt8] {
@@ -129,7 +123,7 @@ extension ShardCore {
         } catch { throw ChangeRejection(.serverError, error.description) }
     }
 
-    private static func changeID(_ text: String) throws(ChangeRejection) -> ChangeID {
+    static func changeID(_ text: String) throws(ChangeRejection) -> ChangeID {
         do throws(IdentifierError) { return try ChangeID(text) } catch {
             throw ChangeRejection(.serverError, error.description)
         }

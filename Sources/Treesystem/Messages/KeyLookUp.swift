@@ -16,7 +16,9 @@ enum KeyLookUp {
         let people = tree.connection.people
         Task { [weak tree] in
             let answer = await people.answer(question)
-            await tree?.feed { machine throws(TreeError) in try KeyQuestions.answered(question, answer, &machine.skeleton) }
+            await tree?.feed { machine throws(TreeError) in
+                try KeyQuestions.answered(question, answer, &machine.skeleton)
+            }
         }
     }
 

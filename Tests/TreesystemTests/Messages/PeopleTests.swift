@@ -41,7 +41,8 @@ struct PeopleTests {
         try await bob.tree.createNode(at: .home("ann"))
         try await bob.tree.move(id, to: .home("ann", "first"))
         try await bob.tree.waitUntilSynced(timeout: PeopleBench.patience)
-        #expect(try await bob.tree.paths() == [
+        #expect(
+            try await bob.tree.paths() == [
                 "home/ann", "home/ann/first", "home/ann/first/cat.jpg", "home/ann/first/dog.jpg",
             ])
         #expect(try await bob.tree.node(id)?.sender == ann.user)
