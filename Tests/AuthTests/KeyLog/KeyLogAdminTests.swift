@@ -28,6 +28,9 @@ struct KeyLogAdminTests {
         let bench = try Self.folder()
         let export = try Self.export(bench)
         #expect(export.findings.isEmpty && export.entries.count == 4)
+        let admin = try KeyLogAdmin(path: bench.path)
+        #expect(try admin.hasApp("notes"))
+        #expect(try !admin.hasApp("other"))
         let text = export.lines.joined(separator: "\n")
         #expect(KeyLogExport(Array(text.utf8)) == export)
         #expect(KeyLogExport(Array(text.utf8.dropLast(500))) == nil, "cut short")
@@ -70,7 +73,7 @@ struct KeyLogAdminTests {
         #expect(answer.object?["rotations"]?.arrayValue?.count == 1)
     }
 
-    @Test("a change of the log key that was interrupted is finished after its commit and undone before it")
+    @Test("a change of the log key that was interrupted before its commit is undone, once")
     func interrupted() throws {
         let bench = try Self.folder()
         let path = bench.folder + "/keylog.key"

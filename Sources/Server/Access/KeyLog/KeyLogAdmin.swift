@@ -19,6 +19,13 @@ struct KeyLogAdmin {
         try storing("reading the key logs") { () throws(SQLiteError) in try rows.apps() }
     }
 
+    /// Whether the server has the app, with or without a log.
+    func hasApp(_ app: String) throws(StoreError) -> Bool {
+        try storing("reading the apps") { () throws(SQLiteError) in
+            try rows.database.statement("SELECT 1 FROM app WHERE name = ?1").bind(1, app).first { _ in true } ?? false
+        }
+    }
+
     /// All of a log. The head is read first: the entries that it states are read after it.
     /// - Parameter key: the log's public key; nil when its file is not at hand.
     func export(_ app: String, key: Ed25519.VerifyingKey?) throws(StoreError) -> KeyLogExport {

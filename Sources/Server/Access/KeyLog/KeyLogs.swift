@@ -7,7 +7,7 @@ import ThicketSQLite
 /// The key logs of all apps in memory, for all threads. They follow the rows: an entry is here only after its commit.
 ///
 /// A log is built when it is first used, outside the lock, without verifying signatures again (they were verified
-/// before the entries were stored): about 20 µs for each entry. Afterwards the lock is held for single entries and
+/// before the entries were stored). Afterwards the lock is held for single entries and
 /// single answers.
 public final class KeyLogs: KeyDirectory {
     /// Why a log cannot be used.

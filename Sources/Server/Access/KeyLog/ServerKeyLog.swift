@@ -23,7 +23,7 @@ final class ServerKeyLog: Sendable {
         let response: HTTPResponse
     }
 
-    /// Requests that may wait; one more is answered 503. A look-up takes about a tenth of a millisecond.
+    /// Requests that may wait; one more is answered 503.
     static let queuedMax = 4_096
 
     private let queue = BlockingQueue<Asked>(bound: queuedMax)

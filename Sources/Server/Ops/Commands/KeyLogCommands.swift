@@ -127,8 +127,13 @@ enum KeyLogCommands {
         guard let name = call.value("app") else { throw CommandFailure("--app names the app", .usage) }
         let app: AppID = try AdminCommands.identifier(name)
         let folder = try AdminCommands.folderWithData(config)
-        let key = try load(config, folder).key(of: app.text).verifyingKey
         let admin = try opened(folder).admin
+        let isThere: Bool
+        do throws(StoreError) { isThere = try admin.hasApp(app.text) } catch {
+            throw AdminCommands.failure(folder.databasePath, error)
+        }
+        guard isThere else { throw CommandFailure("there is no app \(app)") }
+        let key = try load(config, folder).key(of: app.text).verifyingKey
         do throws(StoreError) {
             return try admin.export(app.text, key: key)
         } catch {
