@@ -26,7 +26,7 @@ public struct TreePlace: Sendable, Hashable {
 /// | 8 | `w` | for each wrap, in the order of the bytes of `t`: lp(t) ‖ lp(k) ‖ lp(c), lengths of 16 bits |
 /// | 9, 10 | `q`, `m` | the decoded bytes |
 /// | 11 | `d` | 1 ‖ id ‖ length (8) ‖ SHA-256 of the sealed content, or 2 ‖ id ‖ length (8) ‖ blob id |
-/// | 12 | `l` | reserved |
+/// | 12 | `l` | SHA-256 of the list's form with its signature (`ShareList.digest`) |
 /// | 13, 14 | `x`, `s` | 8, big-endian |
 /// | 15, 16 | `by`, `k` | UTF-8 |
 ///
@@ -55,7 +55,7 @@ public enum CanonicalForm: Sendable {
         Self.add(3, Array(node.text.utf8), to: &bytes)
         for (place, key) in RecordKey.allCases.enumerated() {
             if self == .sealing, key == .metadata { continue }
-            guard let part = Self.part(key, of: record) else { continue }
+            guard let part = Self.part(key, of: record, node, tree) else { continue }
             Self.add(UInt8(Self.firstMember + place), part, to: &bytes)
         }
         return bytes
@@ -67,7 +67,9 @@ public enum CanonicalForm: Sendable {
         bytes += part
     }
 
-    private static func part(_ key: RecordKey, of record: NodeRecord) -> [UInt8]? {
+    private static func part(
+        _ key: RecordKey, of record: NodeRecord, _ node: NodeID, _ tree: TreePlace
+    ) -> [UInt8]? {
         switch key {
         case .format: NodeRecord.format.octets
         case .parent: Array(record.parent.text.utf8)
@@ -77,11 +79,12 @@ public enum CanonicalForm: Sendable {
         case .commitment: record.commitment
         case .metadata: record.metadata
         case .data: record.data?.canonical
+        case .shareList: record.shareList?.digest(at: ShareList.Place(tree, root: node))
         case .burnTime: record.burnTime?.octets
         case .base: record.base.octets
         case .author: (record.signature?.author.text.utf8).map { Array($0) }
         case .signingKey: (record.signature?.keyID.utf8).map { Array($0) }
-        case .shareList, .signature, .changed, .created, .sender: nil
+        case .signature, .changed, .created, .sender: nil
         }
     }
 }

@@ -25,6 +25,8 @@ public struct NodeRecord: Sendable, Hashable {
     public var metadata: [UInt8]
     /// The content; nil for a node without content.
     public var data: RecordData?
+    /// The accounts that share the branch of which the node is the root; nil for any other node.
+    public var shareList: ShareList?
     /// Milliseconds since 1970 at which the server removes the node; nil: never.
     public var burnTime: Int64?
     /// The version that the record replaces; 0 for a new node.
@@ -37,11 +39,12 @@ public struct NodeRecord: Sendable, Hashable {
     /// A record without signature and stamps, which is not checked.
     public init(
         parent: NodeParent, tag: NodeTag, epoch: UInt32, wraps: [RecordWrap], commitment: [UInt8],
-        metadata: [UInt8] = [], data: RecordData? = nil, burnTime: Int64? = nil, base: Version
+        metadata: [UInt8] = [], data: RecordData? = nil, shareList: ShareList? = nil, burnTime: Int64? = nil,
+        base: Version
     ) {
         (self.parent, self.tag, self.epoch, self.wraps) = (parent, tag, epoch, wraps.inOrder)
         (self.commitment, self.metadata, self.data) = (commitment, metadata, data)
-        (self.burnTime, self.base) = (burnTime, base)
+        (self.shareList, self.burnTime, self.base) = (shareList, burnTime, base)
     }
 
     /// Who wrote the JSON that is read.
@@ -68,11 +71,13 @@ public struct NodeRecord: Sendable, Hashable {
             wraps: try [RecordWrap](RecordValue.member(object, .wraps)),
             commitment: try RecordValue.octets(object, .commitment),
             metadata: try RecordValue.octets(object, .metadata), data: try object["d"].map(RecordData.init),
+            shareList: try object[RecordKey.shareList.rawValue].map(Self.shareList),
             burnTime: try RecordValue.number(ifPresent: object, .burnTime, 1...TreeLimits.timeMax),
             base: try RecordValue.number(object, .base, 0...TreeLimits.versionMax))
         signature = try RecordSignature.read(object)
         stamps = try RecordStamps(object)
         if origin == .device, case .withheld? = data { throw .badData }
+        try checkShareList()
         try checkLengths(size)
     }
 
@@ -90,9 +95,31 @@ public struct NodeRecord: Sendable, Hashable {
     private static func checkMembers(_ object: JSONObject, _ origin: Origin) throws(RecordFault) {
         for name in object.keys {
             guard let key = RecordKey(rawValue: name) else { throw .unknownMember }
-            if key == .shareList { throw .shareList }
             if origin == .device, RecordKey.stamps.contains(key) { throw .stamped }
         }
+    }
+
+    private static func shareList(_ value: JSONValue) throws(RecordFault) -> ShareList {
+        do throws(ShareListFault) { return try ShareList(value) } catch { throw .shareList(error) }
+    }
+
+    /// The root of a shared branch is signed, its list is for its key, and its key is wrapped for its owner and for
+    /// exactly the readers in the list.
+    private func checkShareList() throws(RecordFault) {
+        guard let list = shareList else { return }
+        guard signature != nil else { throw .unsigned }
+        guard list.epoch == epoch, list.commitment == commitment else { throw .otherShareKey }
+        var readers = [String: String]()
+        for member in list.members where member.permissions.contains(.read) {
+            readers[member.user.text] = member.keyID
+        }
+        for wrap in wraps {
+            guard case .user(let user, let keyID) = wrap.reader else { continue }
+            guard readers.removeValue(forKey: user.text)?.utf8.elementsEqual(keyID.utf8) == true else {
+                throw .otherReaders
+            }
+        }
+        guard readers.isEmpty else { throw .otherReaders }
     }
 
     /// Bytes by which the written form may be longer than another one: numbers with exponents.
@@ -132,7 +159,7 @@ public struct NodeRecord: Sendable, Hashable {
         case .commitment: .string(Base64.encodeURL(commitment))
         case .metadata: .string(Base64.encodeURL(metadata))
         case .data: data?.json
-        case .shareList: nil
+        case .shareList: shareList?.json
         case .burnTime: burnTime.map { .number(JSONNumber($0)) }
         case .base: .number(JSONNumber(base))
         case .author: (signature?.author.text).map { .string($0) }

@@ -8,8 +8,10 @@ public enum RecordFault: Error, Sendable, Hashable, CustomStringConvertible {
     case unknownMember
     /// A member that only the server writes is in a record from a device.
     case stamped
-    /// `l`: branches cannot be shared yet.
-    case shareList
+    /// `l` is not a list of members.
+    case shareList(ShareListFault)
+    /// `l` is for another key than the record's: another epoch or commitment.
+    case otherShareKey
     /// A required member is missing.
     case missing(RecordKey)
     /// A member has another JSON type.
@@ -48,10 +50,10 @@ public enum RecordFault: Error, Sendable, Hashable, CustomStringConvertible {
     case badKeyID
     /// Only some of `by`, `k` and `sig` are present.
     case incompleteSignature
-    /// The record of a copy has no `by`, `k` and `sig`.
+    /// The record of a copy, or of the root of a shared branch, has no `by`, `k` and `sig`.
     case unsigned
     /// The record of a copy has other wrapped keys than one: the receiver's in the inbox, elsewhere one under the
-    /// parent's key.
+    /// parent's key. Or the key of a shared branch's root is wrapped for other users than the readers in its list.
     case otherReaders
 
     /// The word for the answer of a server.
@@ -64,7 +66,8 @@ public enum RecordFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .tooLarge: "a record has at most \(TreeLimits.recordBytesMax) bytes"
         case .unknownMember: "the record has a member that this version does not know"
         case .stamped: "only the server writes members that begin with _"
-        case .shareList: "branches cannot be shared yet: l is refused"
+        case .shareList(let fault): "l is not a list of members: \(fault.description)"
+        case .otherShareKey: "l is for another key than the record's"
         case .missing(let key): "the record lacks \(key.rawValue)"
         case .wrongType(let key): "\(key.rawValue) has another JSON type"
         case .badNumber(let key): "\(key.rawValue) is not a whole number within its bounds, in plain digits"
@@ -84,8 +87,8 @@ public enum RecordFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .badUser(let key): "\(key.rawValue) is not the name of a user"
         case .badKeyID: "k is not the id of a key"
         case .incompleteSignature: "by, k and sig are either all present or all absent"
-        case .unsigned: "the record of a copy has by, k and sig"
-        case .otherReaders: "the record of a copy has one wrapped key: its receiver's in the inbox, else its parent's"
+        case .unsigned: "the record of a copy, or of a shared branch's root, has by, k and sig"
+        case .otherReaders: "w has other readers: a copy has one, the root of a shared branch those in its list"
         }
     }
 }

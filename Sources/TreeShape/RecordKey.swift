@@ -16,7 +16,7 @@ public enum RecordKey: String, Sendable, Hashable, CaseIterable {
     case metadata = "m"
     /// The content.
     case data = "d"
-    /// The list of users that share the branch; refused in this version.
+    /// The list of accounts that share the branch.
     case shareList = "l"
     /// The time at which the server removes the node.
     case burnTime = "x"

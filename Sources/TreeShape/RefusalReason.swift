@@ -1,7 +1,6 @@
 public import ThicketProtocol
 
 /// Why a server refuses a write to the tree, as the word beside the code of the answer (treesystem 4.2, rule 5).
-/// Permissions in shared branches have no words yet.
 public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
     /// The record does not have the form of a record.
     case badRecord = "bad-record"
@@ -41,18 +40,24 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
     case inboxFull = "inbox-full"
     /// The caller has sent as many messages to the receiver in this minute as it may.
     case rate
+    /// The caller's letters in the shared branch do not permit the operation.
+    case permission
+    /// The list of a shared branch is not signed as it must be, or does not follow the one before it.
+    case shareList = "share-list"
+    /// A list above or below another one, or outside of `home`.
+    case nestedList = "nested-list"
 
     /// The code of the answer.
     public var code: ErrorCode {
         switch self {
-        case .badRecord, .nameTaken, .parentMissing, .cycle, .leafOnly, .depth, .trunk, .badBatch:
+        case .badRecord, .nameTaken, .parentMissing, .cycle, .leafOnly, .depth, .trunk, .badBatch, .shareList, .nestedList:
             .invalidRequest
         case .nodeMissing, .blobMissing: .notFound
         case .stale: .badVersion
         // The codes have none for rates: the reason says that the batch may be sent again.
         case .record, .batch, .inboxFull, .rate: .tooLarge
         case .batchID, .repeated: .duplicateChange
-        case .blocked, .signature: .unauthorized
+        case .blocked, .signature, .permission: .unauthorized
         }
     }
 }

@@ -46,6 +46,12 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     case inboxFull
     /// The caller sends to the receiver more often than it may.
     case tooFrequent
+    /// The caller's letters in the branch do not permit the operation.
+    case notPermitted(ShareDenial)
+    /// The list of the branch's members is not one that may be written.
+    case badShareList(ShareListError)
+    /// A list above or below another one, or outside of `home`.
+    case nestedShareList
 
     /// The word for the answer of a server.
     public var reason: RefusalReason {
@@ -67,6 +73,9 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .repeated: .repeated
         case .inboxFull: .inboxFull
         case .tooFrequent: .rate
+        case .notPermitted: .permission
+        case .badShareList: .shareList
+        case .nestedShareList: .nestedList
         }
     }
 
@@ -96,6 +105,9 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .inboxFull: "the receiver's inbox is full"
         case .tooFrequent:
             "the caller sends to this receiver more than \(TreeLimits.messagesPerMinuteMax) messages a minute"
+        case .notPermitted(let denial): "the caller's letters in this branch do not permit that: \(denial.rawValue)"
+        case .badShareList(let error): error.description
+        case .nestedShareList: "a branch is shared by one list, on a node below home"
         }
     }
 }

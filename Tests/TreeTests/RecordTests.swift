@@ -95,7 +95,7 @@ struct RecordTests {
         }
         var shared = object
         shared["l"] = ["a": ["bob": "rw"]]
-        #expect(Self.fault(shared) == .shareList)
+        #expect(Self.fault(shared) == .shareList(.malformed))
     }
 
     @Test(
@@ -311,7 +311,7 @@ struct RecordTests {
     @Test("every fault has a sentence")
     func sentences() {
         let faults: [RecordFault] = [
-            .notJSON, .tooLarge, .unknownMember, .stamped, .shareList, .missing(.tag), .wrongType(.tag),
+            .notJSON, .tooLarge, .unknownMember, .stamped, .shareList(.malformed), .otherShareKey, .missing(.tag), .wrongType(.tag),
             .badNumber(.base), .badBytes(.metadata), .otherFormat, .badParent, .badTag, .noWraps, .tooManyWraps,
             .badWrap,
             .repeatedWrap, .unknownSuite, .badMetadata, .badData, .badInlineSize, .badBlobSize, .badUser(.author),

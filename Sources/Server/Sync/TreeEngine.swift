@@ -30,6 +30,8 @@ struct TreeEngine {
         do throws(ChangeRejection) { record = try change.record(onto: live.map { Self.unstamped($0.value) }) } catch {
             return .failure(error)
         }
+        // Nothing checks lists yet.
+        guard record.shareList == nil else { return .failure(ChangeRejection(TreeRefusal.nestedShareList)) }
         if let refusal = try TreeCheck.refusal(of: record, at: change.node, replacing: source, in: tree) {
             return .failure(ChangeRejection(refusal))
         }

@@ -3,13 +3,22 @@ import ThicketPlatform
 public import ThicketProtocol
 
 /// Why a JSON value is not a list of a shared branch. Contains nothing of it.
-public enum ShareListFault: Error, Sendable, Hashable {
+public enum ShareListFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// A member is missing, unknown, or has another type or form.
     case malformed
     /// More than `TreeLimits.shareMembersMax` members.
     case tooManyMembers
     /// Members or grants are repeated or not in order, or the owner is among them.
     case badOrder
+
+    /// A part of a sentence, without content of the list.
+    public var description: String {
+        switch self {
+        case .malformed: "a member is missing, unknown or of another form"
+        case .tooManyMembers: "it has more than \(TreeLimits.shareMembersMax)"
+        case .badOrder: "it repeats one, or is not in order"
+        }
+    }
 }
 
 extension ShareList {

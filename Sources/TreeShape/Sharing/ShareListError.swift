@@ -2,7 +2,7 @@ public import ThicketCrypto
 public import ThicketProtocol
 
 /// Why a list is not believed. The server refuses a record with such a list, and devices quarantine it.
-public enum ShareListError: Error, Sendable, Hashable {
+public enum ShareListError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The list is not signed with the verified keys of its author.
     case notSigned
     /// The author is neither the owner nor a member with a grant of the owner.
@@ -15,6 +15,18 @@ public enum ShareListError: Error, Sendable, Hashable {
     case badEpoch
     /// The owner is among the members.
     case ownerListed
+
+    /// A sentence without content of the list.
+    public var description: String {
+        switch self {
+        case .notSigned: "the list is not signed with verified keys of its author"
+        case .noGrant: "the author of the list is not the owner, and has no grant"
+        case .beyondGrant: "only the owner changes grants, and which members may share"
+        case .notNext: "the list does not follow the one before it"
+        case .badEpoch: "without a removed reader the key stays the same, and with one it is the next"
+        case .ownerListed: "the owner is not a member of the list"
+        }
+    }
 }
 
 extension ShareList {

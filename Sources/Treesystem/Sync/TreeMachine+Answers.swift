@@ -145,7 +145,8 @@ extension TreeMachine {
         case .blobMissing where operation.content == .uploaded:
             try LostContents.loseBlob(of: operation, &skeleton)
             try tryAgain(queue[operation.id] ?? operation, refusal)
-        case .badRecord, .record, .trunk, .leafOnly, .badBatch, .batch, .blocked, .signature, .inboxFull, .repeated:
+        case .badRecord, .record, .trunk, .leafOnly, .badBatch, .batch, .blocked, .signature, .inboxFull, .repeated,
+            .permission, .shareList, .nestedList:
             try failForGood(operation, refusal)
         default: try tryAgain(operation, refusal)
         }
