@@ -1,4 +1,5 @@
 import ThicketKeyLog
+import ThicketPlatform
 import ThicketProtocol
 
 /// Bounds that account requests can reach. Each has a name in the metrics.
@@ -26,7 +27,8 @@ enum AccountRefusal: Error {
     /// The request cannot be used, for any sender.
     case badRequest(String)
     /// An entry of the key log is not one that the account may add.
-    case badEntry(KeyLogError)
+    /// - newest: the user's newest entry, if the log has one.
+    case badEntry(KeyLogError, newest: KeyLogEntry? = nil)
     /// The API key is not one of the app's.
     case badKey
     /// The API key is the app's, but does not permit this.
@@ -88,7 +90,10 @@ public enum AccountAnswer {
         case .json:
             var body: JSONObject = ["code": .string(code), "message": .string(text), "hint": .string(hint)]
             if case .outdated(let current) = refusal { body["version"] = .number(JSONNumber(current)) }
-            if case .badEntry(let error) = refusal { body["reason"] = .string(error.kind.rawValue) }
+            if case .badEntry(let error, let newest) = refusal {
+                body["reason"] = .string(error.kind.rawValue)
+                if let newest { body["newest"] = .string(Base64.encodeURL(newest.bytes)) }
+            }
             response = json(status, body)
         }
         if case .limited(_, let seconds) = refusal { response.fields.append("retry-after", String(max(1, seconds))) }
@@ -109,7 +114,7 @@ extension AccountRefusal {
     fileprivate var words: (status: Int, code: String, text: String, hint: String) {
         switch self {
         case .badRequest(let what): (400, "invalid_request", what, "Change the request as the message says.")
-        case .badEntry(let error):
+        case .badEntry(let error, _):
             (
                 400, "bad_entry", error.description,
                 "Make the entry from the account's keys and the newest entry that the log has of it."

@@ -211,7 +211,7 @@ public struct AccountService {
         do throws(DirectoryError) {
             return try body(directory)
         } catch {
-            if let refusal = error.refusedEntry { throw .badEntry(refusal) }
+            if let refusal = error.refusedEntry { throw .badEntry(refusal, newest: error.newestEntry) }
             throw .unavailable(error)
         }
     }

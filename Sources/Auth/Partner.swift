@@ -146,10 +146,16 @@ public struct DirectoryError: Error, Sendable, CustomStringConvertible {
     public let description: String
     /// Why an entry of the key log was refused; nil: the directory itself failed.
     public let refusedEntry: KeyLogError?
+    /// The newest entry of the user that the refused one is of.
+    public let newestEntry: KeyLogEntry?
 
     /// An error with this text.
-    public init(_ description: String) { (self.description, refusedEntry) = (description, nil) }
+    public init(_ description: String) {
+        (self.description, refusedEntry, newestEntry) = (description, nil, nil)
+    }
 
     /// A refused entry.
-    public init(_ refusal: KeyLogError) { (description, refusedEntry) = (refusal.description, refusal) }
+    public init(_ refusal: KeyLogError, newest: KeyLogEntry?) {
+        (description, refusedEntry, newestEntry) = (refusal.description, refusal, newest)
+    }
 }

@@ -1,3 +1,5 @@
+import ThicketKeyLog
+import ThicketPlatform
 import ThicketProtocol
 
 /// The answers to partner requests in the form that integrators expect: `type`, `code` and `message`, all of them
@@ -55,15 +57,18 @@ public enum PartnerAnswer {
         switch refusal {
         case .tooLarge(let what): failure(413, "Validation", "2", what)
         case .badRequest(let what): invalid(what)
-        case .badEntry(let error):
-            json(
-                400,
-                [
-                    "type": .string("Validation"), "code": .string("bad_entry"),
-                    "message": .string(error.description), "reason": .string(error.kind.rawValue),
-                ])
+        case .badEntry(let error, let newest): badEntry(error, newest)
         default: unavailable
         }
+    }
+
+    private static func badEntry(_ error: KeyLogError, _ newest: KeyLogEntry?) -> HTTPResponse {
+        var body: JSONObject = [
+            "type": .string("Validation"), "code": .string("bad_entry"), "message": .string(error.description),
+            "reason": .string(error.kind.rawValue),
+        ]
+        if let newest { body["newest"] = .string(Base64.encodeURL(newest.bytes)) }
+        return json(400, body)
     }
 
     static func success(_ body: JSONObject) -> HTTPResponse { json(200, body) }

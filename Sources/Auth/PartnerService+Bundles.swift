@@ -83,7 +83,7 @@ extension PartnerService {
             isWritten = follows ? try directory.put(next, of: entity, in: asked.app.text, entries: entries) : false
         } catch {
             guard let refusal = error.refusedEntry else { throw error }
-            return PartnerAnswer.of(.badEntry(refusal))
+            return PartnerAnswer.of(.badEntry(refusal, newest: error.newestEntry))
         }
         guard isWritten else {
             let current = try directory.bundle(of: entity, in: asked.app.text)

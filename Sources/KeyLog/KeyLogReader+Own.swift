@@ -25,12 +25,17 @@ extension KeyLogReader {
     /// checks and removed it again, the affected devices detect that at their next look-up, and so does an auditor that
     /// rebuilds the log from its entries (`KeyLog`).
     ///
+    /// Entries of an earlier holder of the name may come first; the account's own begin with a reset then.
+    ///
     /// - Parameters:
     ///   - lookup: the answer to `ownQuestion`.
+    ///   - mayBeHeld: whether an earlier account may have left its entries, as with the handle of a name.
     ///   - now: milliseconds since 1970.
-    public mutating func checkOwn(_ lookup: KeyLogLookup, own: KeyLogOwnKeys, now: UInt64) -> KeyLogOwnVerdict {
+    public mutating func checkOwn(
+        _ lookup: KeyLogLookup, own: KeyLogOwnKeys, mayBeHeld: Bool = false, now: UInt64
+    ) -> KeyLogOwnVerdict {
         do throws(Stop) {
-            let verdict = try look(lookup, own, now)
+            let verdict = try look(lookup, own, mayBeHeld, now)
             selfChecked = min(now, KeyLogLimits.numberBound - 1)
             return verdict
         } catch {
@@ -42,20 +47,24 @@ extension KeyLogReader {
     }
 
     private mutating func look(
-        _ lookup: KeyLogLookup, _ own: KeyLogOwnKeys, _ now: UInt64
+        _ lookup: KeyLogLookup, _ keys: KeyLogOwnKeys, _ mayBeHeld: Bool, _ now: UInt64
     ) throws(Stop) -> KeyLogOwnVerdict {
-        let user = own.current.user
+        let user = keys.current.user
         try acceptHead(of: lookup, now: now)
         guard try isCommitted(lookup, user), let newest = lookup.chain.last else { return .missing }
         guard lookup.chain.first?.sequence == 0 else {
             throw .refused(KeyLogError(.sequence, "the answer does not contain all of the user's own entries"))
         }
         // Checked before the rules: a foreign key is the more specific finding.
-        if let foreign = lookup.chain.first(where: { !own.holds($0.keys) }) {
+        let begin = lookup.chain.firstIndex { keys.holds($0.keys) }
+        let beginsAgain = begin.map { $0 > 0 && lookup.chain[$0].kind == .reset } ?? mayBeHeld
+        let own = beginsAgain ? lookup.chain[(begin ?? lookup.chain.endIndex)...] : lookup.chain[...]
+        if let foreign = own.first(where: { !keys.holds($0.keys) }) {
             throw alarm(.foreignKey(foreign), of: KeyLogEntry.mapKey(of: user))
         }
         try checkChain(lookup, user)
+        guard begin != nil else { return .held }
         try pin(newest, at: lookup.head.time)
-        return newest.keys == own.current ? .asCreated : .missing
+        return newest.keys == keys.current ? .asCreated : .missing
     }
 }

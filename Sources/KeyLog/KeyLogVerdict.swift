@@ -44,6 +44,8 @@ public enum KeyLogOwnVerdict: Sendable, Equatable {
     case asCreated
     /// The log has no entry for the keys in use, so it must be appended. All existing entries are the account's own.
     case missing
+    /// All entries are of an earlier holder of the name: a reset must be appended.
+    case held
     /// The answer proves nothing; ask again.
     case refused(KeyLogError)
     /// The log has committed to something that breaks its rules.

@@ -86,9 +86,10 @@ extension KeyLogReader {
 
     /// Checks the device's own entries at an honest server.
     mutating func askOwn(
-        _ own: KeyLogOwnKeys, _ log: inout KeyLog, key: Ed25519.SigningKey, now: UInt64
+        _ own: KeyLogOwnKeys, _ log: inout KeyLog, mayBeHeld: Bool = false, key: Ed25519.SigningKey, now: UInt64
     ) throws -> KeyLogOwnVerdict {
-        checkOwn(try log.answer(own.current.user, ownQuestion, key: key, now: now), own: own, now: now)
+        checkOwn(
+            try log.answer(own.current.user, ownQuestion, key: key, now: now), own: own, mayBeHeld: mayBeHeld, now: now)
     }
 }
 

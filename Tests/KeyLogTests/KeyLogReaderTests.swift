@@ -174,6 +174,47 @@ struct KeyLogReaderTests {
         #expect(why.kind == .sequence)
     }
 
+    @Test("keys of an earlier holder of a name come before the own ones and their reset, and never behind them")
+    func heldBefore() throws {
+        var ann = try KeyLogPerson("name-ann", 1)
+        let earlier = ann.keys
+        var log: KeyLog = try .with(ann)
+        var reader = try Self.reader()
+        let reset = try ann.change(.reset, at: 2_000)
+        let own = KeyLogOwnKeys(current: ann.keys)
+        #expect(try reader.askOwn(own, &log, mayBeHeld: true, key: Self.key, now: Self.now) == .held)
+        #expect(reader.pinnedKeys(of: "name-ann") == nil, "another account's keys are not pinned as own ones")
+        // The id of an account has no earlier holder.
+        var other = try Self.reader()
+        let verdict = try other.askOwn(own, &log, key: Self.key, now: Self.now)
+        #expect(verdict == .alarm(.foreignKey(ann.entries[0])) && ann.entries[0].keys == earlier)
+        _ = try log.append(reset, isResetAuthorised: true, now: Self.now)
+        for mayBeHeld in [true, false] {
+            var reader = try Self.reader()
+            #expect(try reader.askOwn(own, &log, mayBeHeld: mayBeHeld, key: Self.key, now: Self.now) == .asCreated)
+        }
+        #expect(try reader.askOwn(own, &log, mayBeHeld: true, key: Self.key, now: Self.now) == .asCreated)
+        // From now on every other key is foreign, also by a reset.
+        let foreign = try ann.change(.reset, at: 3_000)
+        _ = try log.append(foreign, isResetAuthorised: true, now: Self.now)
+        #expect(
+            try reader.askOwn(own, &log, mayBeHeld: true, key: Self.key, now: Self.now)
+                == .alarm(.foreignKey(foreign)))
+    }
+
+    @Test("own keys that continue another account's without a reset are an alarm")
+    func continued() throws {
+        var ann = try KeyLogPerson("name-ann", 1)
+        let earlier = ann.newest
+        let rotated = try ann.change(.rotation, at: 2_000)
+        var log: KeyLog = try .with(ann)
+        var reader = try Self.reader()
+        let own = KeyLogOwnKeys(current: rotated.keys)
+        #expect(
+            try reader.askOwn(own, &log, mayBeHeld: true, key: Self.key, now: Self.now)
+                == .alarm(.foreignKey(earlier)))
+    }
+
     @Test("the kept state survives a round trip: pins, awaited confirmations, the newest head, a fork")
     func state() throws {
         var (ann, ben): (KeyLogPerson, KeyLogPerson) = (try .init("ann", 1), try .init("ben", 1))

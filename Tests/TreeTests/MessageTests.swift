@@ -7,7 +7,7 @@ import ThicketTestSupport
 @testable import ThicketTree
 @testable import ThicketTreeShape
 
-@Suite("Messages are sealed, opened and verified")
+@Suite("Messages are sealed, opened and verified", .nonceWatch)
 struct MessageTests {
     @Test("a message and its attachment open with the receiver's keys, and the author's keys verify both")
     func roundTrip() throws {

@@ -1,4 +1,5 @@
 package import ThicketCrypto
+import ThicketPlatform
 import ThicketProtocol
 
 /// Requests to the server other than sync: accounts, partners, tokens, devices.
@@ -131,8 +132,17 @@ package struct ServerCalls: Sendable {
             let wait = answer.fields["retry-after"].map { "; try again in \($0) s" } ?? ""
             return ClientError(.unavailable, words + wait, number: 429)
         case 500...: return ClientError(.unavailable, words, number: answer.status)
-        default: return ClientError(.refused, words, number: answer.status)
+        default:
+            var error = ClientError(.refused, words, number: answer.status)
+            error.newestEntry = newestEntry(answer)
+            return error
         }
+    }
+
+    /// The member `newest` of a refused entry of the key log (docs/AUTH.md).
+    private static func newestEntry(_ answer: HTTPAnswer) -> [UInt8]? {
+        let text = (try? JSONValue(parsing: answer.body))?.objectValue?["newest"]?.stringValue
+        return text.flatMap { Base64.decodeURL(Array($0.utf8)[...]) }
     }
 
     /// The refusal's text, or the message in its JSON, with control characters removed.

@@ -59,6 +59,9 @@ extension KeyBook {
             switch try change({ $0.checkOwn(lookup, own, keys, now: time) }) {
             case .asCreated: return nil
             case .missing: return try next(user, lookup.chain.last, own)
+            case .held:
+                report(.nameHeld)
+                return try next(user, lookup.chain.last, own, isHeld: true)
             case .alarm(let alarm):
                 report(.alarm(alarm))
                 throw .alarm(alarm)
@@ -75,9 +78,14 @@ extension KeyBook {
         throw .refused(refusal)
     }
 
-    private func next(_ user: String, _ last: KeyLogEntry?, _ own: OwnEntries) throws(PeopleError) -> KeyLogEntry {
+    private func next(
+        _ user: String, _ last: KeyLogEntry?, _ own: OwnEntries, isHeld: Bool = false
+    ) throws(PeopleError) -> KeyLogEntry {
         let time = now()
-        return try Self.refusing { () throws(KeyLogError) in try own.next(user, after: last, now: time) }
+        return try Self.refusing { () throws(KeyLogError) in
+            if isHeld, let last { return try own.reset(last, now: time) }
+            return try own.next(user, after: last, now: time)
+        }
     }
 
     static func refusing<Value>(_ body: () throws(KeyLogError) -> Value) throws(PeopleError) -> Value {
@@ -112,7 +120,8 @@ extension PeopleState {
         _ lookup: KeyLogLookup, _ own: OwnEntries, _ keys: KeyLogOwnKeys, now: UInt64
     ) -> KeyLogOwnVerdict {
         guard var reader else { return .refused(KeyLogError(.empty, "the log's key is not known yet")) }
-        let verdict = reader.checkOwn(lookup, own: keys, now: now)
+        let verdict = reader.checkOwn(
+            lookup, own: keys, mayBeHeld: !keys.current.user.utf8.elementsEqual(own.user.utf8), now: now)
         self.reader = reader
         guard case .alarm(let alarm) = verdict else { return verdict }
         guard case .foreignKey(let entry) = alarm else {

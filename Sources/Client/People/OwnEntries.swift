@@ -48,11 +48,24 @@ package struct OwnEntries: Sendable {
 
     /// The first entries of a new account.
     ///
-    /// - Parameter now: milliseconds since 1970.
-    package func first(now: UInt64) throws(KeyLogError) -> [KeyLogEntry] {
+    /// - Parameters:
+    ///   - earlier: the newest entry of an ended account with the same name or id, if the server has shown one.
+    ///   - now: milliseconds since 1970.
+    package func first(after earlier: KeyLogEntry? = nil, now: UInt64) throws(KeyLogError) -> [KeyLogEntry] {
         var entries = [KeyLogEntry]()
-        for user in try users() { entries.append(try first(user, now)) }
+        for user in try users() {
+            if let earlier, earlier.user.utf8.elementsEqual(user.utf8) {
+                entries.append(try reset(earlier, now: now))
+            } else {
+                entries.append(try first(user, now))
+            }
+        }
         return entries
+    }
+
+    /// The entry with which the account's keys follow those of an earlier holder of the name or id.
+    package func reset(_ earlier: KeyLogEntry, now: UInt64) throws(KeyLogError) -> KeyLogEntry {
+        try earlier.reset(to: current.signing, encryption: current.encryption, validFrom: now)
     }
 
     /// The entry that is missing behind the newest one in the log.

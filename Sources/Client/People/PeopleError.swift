@@ -83,6 +83,9 @@ public enum PeopleEvent: Sendable, Equatable {
     case rotated(from: PublicKeys, to: PublicKeys)
     /// The account's own entries were missing in the log and were appended.
     case appended(Int)
+    /// The account's name had another key in the log until now, of an earlier account with this name; if there was
+    /// none, the server has shown that key to those that looked the name up.
+    case nameHeld
     /// The log's key was seen for the first time, or the old one has signed a new one. 32 bytes.
     case logKey([UInt8])
 }

@@ -66,6 +66,8 @@ public struct ClientError: Error, Sendable, Equatable, CustomStringConvertible {
     public let number: Int?
     /// No request was sent, because there was no connection to send it on.
     package let isUnsent: Bool
+    /// The newest entry of the key log that a refused one would have to follow, as the server sent it.
+    package var newestEntry: [UInt8]?
 
     /// Makes an error.
     ///

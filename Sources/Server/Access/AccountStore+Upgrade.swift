@@ -25,7 +25,7 @@ extension AccountStore {
         _ account: Account, from before: Account.Proof, old: OldLogin, bundle: [UInt8], entries: [KeyLogEntry] = [],
         token: NewToken, now: Int64
     ) throws(DirectoryError) -> Bool {
-        try writing(entries) { () throws(SQLiteError) in
+        try writing(entries, of: account) { () throws(SQLiteError) in
             let kept = try database.statement(Self.selection + "WHERE user = ?1").bind(1, account.user)
                 .first(Self.account)
             guard kept?.proof == before, try !isNameTaken(account) else { return false }

@@ -57,7 +57,7 @@ public final class AccountStore: AccountDirectory {
     public func add(
         _ account: Account, bundle: [UInt8]?, entries: [KeyLogEntry] = [], token: NewToken, now: Int64
     ) throws(DirectoryError) -> Bool {
-        try writing(entries) { () throws(SQLiteError) in
+        try writing(entries, of: account) { () throws(SQLiteError) in
             guard try !isNameTaken(account) else { return false }
             let row = try database.statement(
                 """
@@ -267,17 +267,20 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
-    /// One transaction that appends entries to the key log, too; `body` does the rest, and returns whether it is done.
+    /// One transaction that appends the first entries of an account to the key log, too; `body` does the rest, and
+    /// returns whether it is done. An earlier account with this name may have left entries, which a reset follows.
     func writing(
-        _ entries: [KeyLogEntry], _ body: () throws(SQLiteError) -> Bool
+        _ entries: [KeyLogEntry], of account: Account, _ body: () throws(SQLiteError) -> Bool
     ) throws(DirectoryError) -> Bool {
         guard let app = entries.first?.app else { return try writing(body) }
-        var refusal: KeyLogError?
+        var refusal: DirectoryError?
         let isDone = try writing { () throws(SQLiteError) in
+            // Before the entries: those of a name that is taken cannot follow either.
+            guard try !isNameTaken(account) else { return false }
             let rows = KeyLogRows(database: database)
-            switch try rows.plan(entries) {
-            case .refused(let error):
-                refusal = error
+            switch try rows.plan(entries, mayReset: { $0.user != account.user }) {
+            case .refused(let error, let newest):
+                refusal = DirectoryError(error, newest: newest)
                 return false
             case .append(let new):
                 guard try body() else { return false }
@@ -285,7 +288,7 @@ public final class AccountStore: AccountDirectory {
                 return true
             }
         }
-        if let refusal { throw DirectoryError(refusal) }
+        if let refusal { throw refusal }
         // The account is on disk: if the log in memory cannot follow now, its next use does.
         if isDone { try? keyLogs?.follow(app) }
         return isDone

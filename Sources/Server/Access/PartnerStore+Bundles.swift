@@ -30,15 +30,15 @@ extension PartnerStore {
     public func put(
         _ bundle: EntityBundle, of entity: String, in app: String, entries: [KeyLogEntry] = []
     ) throws(DirectoryError) -> Bool {
-        var refusal: KeyLogError?
+        var refusal: DirectoryError?
         let isWritten = try asking { () throws(SQLiteError) in
             guard !entries.isEmpty else { return try write(bundle, of: entity, in: app) }
             return try database.transaction(.immediate) { () throws(SQLiteError) in
                 let rows = KeyLogRows(database: database)
                 // The first write of a bundle permits to begin again after the user's data was erased.
                 switch try rows.plan(entries, mayReset: { _ in bundle.bundle.version == 1 }) {
-                case .refused(let error):
-                    refusal = error
+                case .refused(let error, let newest):
+                    refusal = DirectoryError(error, newest: newest)
                     return false
                 case .append(let new):
                     guard try write(bundle, of: entity, in: app) else { return false }
@@ -47,7 +47,7 @@ extension PartnerStore {
                 }
             }
         }
-        if let refusal { throw DirectoryError(refusal) }
+        if let refusal { throw refusal }
         // The bundle is on disk: if the log in memory cannot follow now, its next use does.
         if isWritten, !entries.isEmpty { try? keyLogs?.follow(app) }
         return isWritten

@@ -83,6 +83,7 @@ struct KeyLogAppendTests {
         // The log has a chain for the name: two first entries are not possible.
         let refused = try bench.signUp(holder, entries: try holder.firsts(at: now))
         #expect(refused.code == "bad_entry" && refused.reason == "sequence")
+        #expect(try refused.bytes("newest") == old.firsts(at: now)[1].bytes)
         let user = try holder.first(of: try holder.user, at: now)
         let token = try bench.signUp(holder, entries: [user]).string("access_token")
         device.token = token
@@ -94,6 +95,38 @@ struct KeyLogAppendTests {
         #expect(verdict == .needsConfirmation(old: last.keys, new: reset.keys))
         // The account that ended keeps its entries: what devices have seen of it stays provable.
         #expect(try device.lookUp(try old.user).keys != nil)
+    }
+
+    @Test("a name that was another account's is had with the sign-up, by a reset that follows the last entry")
+    func signUpWithNameOfAnother() throws {
+        defer { bench.stop() }
+        let (old, holder) = (KeyLogServer.Person("ann", 2), KeyLogServer.Person("ann", 3))
+        let now = bench.clock.now
+        let oldToken = try bench.token(of: old)
+        let last = try old.firsts(at: now)
+        func reset(_ last: KeyLogEntry) throws -> KeyLogEntry {
+            try last.reset(to: holder.identity, encryption: holder.encryption, validFrom: UInt64(now))
+        }
+        let first = try holder.first(of: try holder.user, at: now)
+        // While the account exists its name is taken, whatever the entries are.
+        for entries in [[first, try reset(last[1])], try holder.firsts(at: now)] {
+            let taken = try bench.signUp(holder, entries: entries)
+            #expect(taken.status == 409 && taken.code == "name_taken", "\(taken.body)")
+        }
+        let body = #"{"a":"\#(SealedBodies.key(1))"}"#
+        #expect(try bench.ask("POST", "auth/delete", token: oldToken, body: body).status == 200)
+        // A reset of an id, and a rotation that the old keys have not signed, make no account.
+        let identity = try holder.identity
+        let rotation = try last[1].rotated(
+            to: identity, encryption: holder.encryption, signedBy: identity, validFrom: UInt64(now))
+        for entries in [[first, rotation], [try reset(last[0])], [first, try reset(last[0])]] {
+            #expect(try bench.signUp(holder, entries: entries).code == "bad_entry")
+        }
+        let made = try bench.signUp(holder, entries: [first, try reset(last[1])])
+        #expect(made.status == 200, "\(made.body)")
+        let device = try bench.device(try made.string("access_token"))
+        #expect(try device.lookUp(try holder.handle).keys == reset(last[1]).keys)
+        #expect(try device.lookUp(try holder.user).keys == first.keys)
     }
 
     @Test("a partner's user appends with its login token, and begins again by a reset with its first bundle only")

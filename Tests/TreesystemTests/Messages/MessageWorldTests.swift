@@ -44,7 +44,7 @@ extension WorldDevice {
     }
 }
 
-@Suite("Messages between accounts")
+@Suite("Messages between accounts", .nonceWatch)
 struct MessageWorldTests {
     @Test("a message with its attachment arrives with its author, and its sender is told that it was delivered")
     func message() throws {

@@ -12,7 +12,8 @@ struct KeyLogRows {
     enum Plan {
         /// These are to be appended; those that were sent again are left out.
         case append([KeyLogEntry])
-        case refused(KeyLogError)
+        /// - newest: the user's newest entry.
+        case refused(KeyLogError, newest: KeyLogEntry?)
     }
 
     /// The user's newest entry.
@@ -59,14 +60,16 @@ struct KeyLogRows {
             if let last, entry == last { continue }
             do throws(KeyLogError) {
                 try entry.check(after: last)
-            } catch { return .refused(error) }
+            } catch { return .refused(error, newest: last) }
             guard entry.sequence < UInt64(KeyLogLimits.entriesMax) else {
                 return .refused(
-                    KeyLogError(.tooMany, "the user has \(KeyLogLimits.entriesMax) entries, which is the maximum"))
+                    KeyLogError(.tooMany, "the user has \(KeyLogLimits.entriesMax) entries, which is the maximum"),
+                    newest: last)
             }
             if entry.kind == .reset, try !mayReset(entry) {
                 return .refused(
-                    KeyLogError(.resetNotAuthorised, "this user is not authorised to declare the old key lost"))
+                    KeyLogError(.resetNotAuthorised, "this user is not authorised to declare the old key lost"),
+                    newest: last)
             }
             newest[user] = entry
             new.append(entry)

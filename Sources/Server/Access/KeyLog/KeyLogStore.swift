@@ -59,7 +59,7 @@ final class KeyLogStore {
                     try mayReset(entry, handle, user, app)
                 }
                 switch plan {
-                case .refused(let refusal): return .failure(refusal)
+                case .refused(let refusal, _): return .failure(refusal)
                 case .append(let new):
                     try rows.append(new)
                     return .success(new.count)

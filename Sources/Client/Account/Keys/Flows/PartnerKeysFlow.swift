@@ -1,4 +1,5 @@
 public import ThicketCrypto
+internal import ThicketKeyLog
 
 /// The state of a partner's user's keys.
 public enum PartnerKeys: Sendable {
@@ -28,9 +29,17 @@ package struct PartnerKeysFlow: AccountFlow {
         case reading
         case opening(Found, PasswordPin, wrap: [UInt8])
         case stretchingNew
-        case making(OpenAccount, [UInt8])
+        case making(Draft)
         /// The answer did not arrive, or another device was first.
         case looking(OpenAccount, [UInt8], ClientError)
+    }
+
+    private struct Draft {
+        let account: OpenAccount
+        let sealed: [UInt8]
+        let wrap: AccountRequest.PartnerMembers.Wrap?
+        /// Whether its entry follows those from before the user's data was erased.
+        let isAgain: Bool
     }
 
     private struct Found {
@@ -93,14 +102,15 @@ package struct PartnerKeysFlow: AccountFlow {
         case (.stretchingNew, .stretched(let keys)):
             let wrap = try AccountPlace.wrap(accessKey, app: app, user: entity, under: keys.vaultKey)
             return try make(.passphrase(wrap, pin))
-        case (.making(let account, _), .answered(let reply)):
+        case (.making(let draft), .answered(let reply)):
             guard try reply.version() == 1 else { throw .otherAccount }
-            return .done(.open(account, isNew: true))
-        case (.making(let account, let sealed), .refused(let error)):
+            return .done(.open(draft.account, isNew: true))
+        case (.making(let draft), .refused(let error)):
+            if let earlier = error.earlierEntry, !draft.isAgain { return try make(draft.wrap, after: earlier) }
             // A second writer shows no proof, because it knew of none; the server answers 400 when the first writer has
             // set one.
             guard error.leavesItOpen || [400, 403, 409].contains(error.number) else { throw .server(error) }
-            state = .looking(account, sealed, error)
+            state = .looking(draft.account, draft.sealed, error)
             return .ask(.readBundle(asker))
         case (.looking(let account, let sealed, let first), .answered(let reply)):
             if reply.isNull("bundle") { throw .server(first) }
@@ -164,16 +174,18 @@ package struct PartnerKeysFlow: AccountFlow {
         }
     }
 
-    private mutating func make(_ wrap: AccountRequest.PartnerMembers.Wrap?) throws(AccountError) -> AccountStep<Outcome>
-    {
+    /// - Parameter earlier: the newest entry from before the user's data was erased.
+    private mutating func make(
+        _ wrap: AccountRequest.PartnerMembers.Wrap?, after earlier: KeyLogEntry? = nil
+    ) throws(AccountError) -> AccountStep<Outcome> {
         let sealed = try OpenAccount.seal(bundle, app: app, user: entity, replacing: 0, with: accessKey)
         var used: PasswordPin?
         if case .passphrase? = wrap { used = pin }
         let account = OpenAccount(
             app: app, user: entity, name: "", accessKey: accessKey, bundle: bundle, version: 1, pin: used)
         var members = AccountRequest.PartnerMembers(proof: nil, recover: try accessKey.proof(), wrap: wrap)
-        members.entries = try account.firstEntries(now: now)
-        state = .making(account, sealed)
+        members.entries = try account.firstEntries(after: earlier, now: now)
+        state = .making(Draft(account: account, sealed: sealed, wrap: wrap, isAgain: earlier != nil))
         return .ask(.putBundle(sealed, replacing: 0, asker, members))
     }
 }

@@ -20,6 +20,8 @@ package struct SignUpFlow: AccountFlow {
     private struct Draft {
         let account: OpenAccount
         let keys: PasswordKeys
+        /// Whether its entries follow those of an earlier account with this name.
+        let isAgain: Bool
     }
 
     private let app: String
@@ -63,6 +65,7 @@ package struct SignUpFlow: AccountFlow {
             }
             return .done(SignedIn(account: draft.account, accessToken: try reply.token()))
         case (.signing(let draft), .refused(let error)):
+            if let earlier = error.earlierEntry, !draft.isAgain { return try send(draft.keys, after: earlier) }
             guard error.leavesFirstOpen else { throw error.number == 409 ? .nameTaken : .server(error) }
             state = .looking(draft, error)
             return .ask(.login(name, draft.keys.authKey, device: device))
@@ -73,17 +76,21 @@ package struct SignUpFlow: AccountFlow {
         }
     }
 
-    private mutating func send(_ keys: PasswordKeys) throws(AccountError) -> AccountStep<SignedIn> {
+    /// - Parameter earlier: the newest entry of an earlier account with this name.
+    private mutating func send(
+        _ keys: PasswordKeys, after earlier: KeyLogEntry? = nil
+    ) throws(AccountError) -> AccountStep<SignedIn> {
         let user = try accessKey.userID(app: app)
         let draft = Draft(
             account: OpenAccount(
                 app: app, user: user, name: name.text, accessKey: accessKey, bundle: bundle, version: 1, pin: pin),
-            keys: keys)
+            keys: keys, isAgain: earlier != nil)
         let new = AccountRequest.NewAccount(
             name: name, keys: keys, pin: pin,
             access: try AccountPlace.wrap(accessKey, app: app, user: user, under: keys.vaultKey),
             bundle: try OpenAccount.seal(bundle, app: app, user: user, replacing: 0, with: accessKey),
-            proof: try accessKey.proof(), device: device, entries: try draft.account.firstEntries(now: now))
+            proof: try accessKey.proof(), device: device, 
+            entries: try draft.account.firstEntries(after: earlier, now: now))
         state = .signing(draft)
         return .ask(.signup(new))
     }
@@ -91,12 +98,19 @@ package struct SignUpFlow: AccountFlow {
 
 extension OpenAccount {
     /// The first entries of the account in the key log, for the request that makes it; none without a time.
-    func firstEntries(now: UInt64?) throws(AccountError) -> [[UInt8]] {
+    ///
+    /// - Parameter earlier: the newest entry of an earlier account with the same name or id.
+    func firstEntries(after earlier: KeyLogEntry? = nil, now: UInt64?) throws(AccountError) -> [[UInt8]] {
         guard let now else { return [] }
-        do throws(KeyLogError) { return try OwnEntries(self).first(now: now).map(\.bytes) } catch {
+        do throws(KeyLogError) { return try OwnEntries(self).first(after: earlier, now: now).map(\.bytes) } catch {
             throw .unusable(error.description)
         }
     }
+}
+
+extension ClientError {
+    /// The newest entry of an earlier account with the same name or id: the first entries have to follow it.
+    var earlierEntry: KeyLogEntry? { newestEntry.flatMap { try? KeyLogEntry($0) } }
 }
 
 /// The source of a flow's randomness.

@@ -1,4 +1,5 @@
 package import ThicketCrypto
+internal import ThicketKeyLog
 
 /// The result of an upgrade.
 package struct Upgraded: Sendable {
@@ -41,6 +42,10 @@ package struct UpgradeFlow: AccountFlow {
     private struct Draft {
         let account: OpenAccount
         let request: AccountRequest
+        let wrap: [UInt8]
+        let keys: PasswordKeys
+        /// Whether its entries follow those of an earlier account with this name.
+        let isAgain: Bool
     }
 
     private struct Found {
@@ -106,6 +111,11 @@ package struct UpgradeFlow: AccountFlow {
         case (.asking(let draft, let asks), .refused(let error)):
             // A repeated request is answered with the result of the first.
             if asks == 1, error.isUnsent { throw .server(error) }
+            if let earlier = error.earlierEntry, !draft.isAgain {
+                let next = try self.draft(draft.wrap, draft.keys, after: earlier)
+                state = .asking(next, asks: asks)
+                return .ask(next.request)
+            }
             guard error.leavesItOpen else { throw Self.meaning(of: error) }
             guard asks < AccountFlowLimits.asksMax else { throw .unknown(error) }
             state = .asking(draft, asks: asks + 1)
@@ -126,16 +136,20 @@ package struct UpgradeFlow: AccountFlow {
 
     // MARK: The first upgrade
 
-    private func draft(_ wrap: [UInt8], _ keys: PasswordKeys) throws(AccountError) -> Draft {
+    private func draft(
+        _ wrap: [UInt8], _ keys: PasswordKeys, after earlier: KeyLogEntry? = nil
+    ) throws(AccountError) -> Draft {
         let account = OpenAccount(
             app: app, user: old.user, name: name.text, accessKey: accessKey, bundle: bundle, version: 1, pin: pin)
         let new = AccountRequest.NewAccount(
             name: name, keys: keys, pin: pin,
             access: try AccountPlace.wrap(accessKey, app: app, user: old.user, under: keys.vaultKey),
             bundle: try OpenAccount.seal(bundle, app: app, user: old.user, replacing: 0, with: accessKey),
-            proof: try accessKey.proof(), device: device, entries: try account.firstEntries(now: now))
+            proof: try accessKey.proof(), device: device, 
+            entries: try account.firstEntries(after: earlier, now: now))
         return Draft(
-            account: account, request: .upgrade(old.login, to: new, old: (wrap, oldPin)))
+            account: account, request: .upgrade(old.login, to: new, old: (wrap, oldPin)), wrap: wrap, keys: keys,
+            isAgain: earlier != nil)
     }
 
     private func made(_ draft: Draft, _ reply: AccountReply) throws(AccountError) -> AccountStep<Upgraded> {
