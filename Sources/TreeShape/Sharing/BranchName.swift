@@ -1,7 +1,7 @@
 public import ThicketProtocol
 
-/// The name of a shared branch, as its members open it: `tree@OWNER~ROOT`. It stands where the name of a bucket does, in
-/// an `init` and in the path of a request; no bucket has such a name.
+/// The name of a shared branch, as its members open it: `tree@OWNER~ROOT`. It stands where the name of a bucket does,
+/// in an `init` and in the path of a request; no bucket has such a name.
 public struct BranchName: Sendable, Hashable {
     /// The account whose tree the branch is in.
     public let owner: UserID

@@ -145,9 +145,7 @@ extension TreeMachine {
         case .blobMissing where operation.content == .uploaded:
             try LostContents.loseBlob(of: operation, &skeleton)
             try tryAgain(queue[operation.id] ?? operation, refusal)
-        case .badRecord, .record, .trunk, .leafOnly, .badBatch, .batch, .blocked, .signature, .inboxFull, .repeated,
-            .permission, .shareList, .nestedList:
-            try failForGood(operation, refusal)
+        case let reason? where reason.isFinal: try failForGood(operation, refusal)
         default: try tryAgain(operation, refusal)
         }
     }
@@ -178,4 +176,16 @@ extension BatchRefusal {
 extension TreeStore.Sent {
     /// The operation; nil when the bytes are not one.
     var parsed: TreeOperation? { try? TreeOperation(parsing: body) }
+}
+
+extension RefusalReason {
+    /// Whether the same operation would be refused for the same reason again, whatever others change.
+    fileprivate var isFinal: Bool {
+        switch self {
+        case .badRecord, .record, .trunk, .leafOnly, .badBatch, .batch, .blocked, .signature, .inboxFull, .repeated,
+            .permission, .shareList, .nestedList:
+            true
+        default: false
+        }
+    }
 }
