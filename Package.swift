@@ -141,8 +141,8 @@ let tools: [Target] = [
         [
             "ThicketBenchComparison", "ThicketReplay", "ThicketServerProcess", "ThicketTreesystem", "ThicketClient",
             "ThicketServer", "ThicketNet", "ThicketAuth", "ThicketProtocol", "ThicketCrypto", "ThicketSealed",
-            "ThicketTree", "ThicketTreeShape", "ThicketSQLite", "ThicketPlatform", "CThicketNet", "CThicketCores",
-            "COpenSSL",
+            "ThicketTree", "ThicketTreeShape", "ThicketKeyLog", "ThicketSQLite", "ThicketPlatform", "CThicketNet",
+            "CThicketCores", "COpenSSL",
         ], exclude: ["Baselines"]),
 
     // A file system below SQLite that fails and crashes, and a model of its disk.

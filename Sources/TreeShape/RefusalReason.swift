@@ -50,7 +50,8 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
     /// The code of the answer.
     public var code: ErrorCode {
         switch self {
-        case .badRecord, .nameTaken, .parentMissing, .cycle, .leafOnly, .depth, .trunk, .badBatch, .shareList, .nestedList:
+        case .badRecord, .nameTaken, .parentMissing, .cycle, .leafOnly, .depth, .trunk, .badBatch, .shareList,
+            .nestedList:
             .invalidRequest
         case .nodeMissing, .blobMissing: .notFound
         case .stale: .badVersion

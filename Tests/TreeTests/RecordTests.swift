@@ -311,7 +311,8 @@ struct RecordTests {
     @Test("every fault has a sentence")
     func sentences() {
         let faults: [RecordFault] = [
-            .notJSON, .tooLarge, .unknownMember, .stamped, .shareList(.malformed), .otherShareKey, .missing(.tag), .wrongType(.tag),
+            .notJSON, .tooLarge, .unknownMember, .stamped, .shareList(.malformed), .otherShareKey, .missing(.tag),
+            .wrongType(.tag),
             .badNumber(.base), .badBytes(.metadata), .otherFormat, .badParent, .badTag, .noWraps, .tooManyWraps,
             .badWrap,
             .repeatedWrap, .unknownSuite, .badMetadata, .badData, .badInlineSize, .badBlobSize, .badUser(.author),

@@ -113,7 +113,8 @@ struct SharedRecordTests {
         }
         let root = place.root.text
         for text in [
-            "", "tree", "tree@", "tree@~\(root)", "tree@ann", "tree@ann~", "tree@ann~\(root)x", "tree@ann~\(root.dropLast())",
+            "", "tree", "tree@", "tree@~\(root)", "tree@ann", "tree@ann~", "tree@ann~\(root)x",
+            "tree@ann~\(root.dropLast())",
             "Tree@ann~\(root)", "tree@ann~home", "tree@an\u{1}n~\(root)", "tree@ann\(root)",
         ] {
             #expect(BranchName(text) == nil, "\(text)")

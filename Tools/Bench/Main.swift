@@ -78,6 +78,10 @@ struct Bench {
         Scenario("tree", 30, "trees: large contents, small nodes, a new device, lists of children, a moved branch") {
             try await trees()
         },
+        Scenario("people", 30, "accounts: look-ups in a large key log, sign-ups, messages, a large file to many people")
+        {
+            try await people()
+        },
         Scenario("typing", 30, "a paper typed key by key through one client, one change an edit") {
             try await typing()
         },
@@ -184,6 +188,8 @@ struct Bench {
               THICKET_HOSTILE_CORES    `hostile`: shared: server, users and attacker have all cores, and not the server its own
               THICKET_SEALED_OPENING   `sealed`: if set, only the new device, for a profile
               THICKET_TREE_PART        `tree`: one part alone: content, nodes, skeleton, children or move
+              THICKET_PEOPLE_PART      `people`: one part alone: log, signups, messages or file
+              THICKET_PEOPLE_USERS     `people`: users of the key log (default 1000000)
               THICKET_PEERS            `peers`: folder of its load generator
               THICKET_PEERS_ROUNDS     `peers`: default 5
               THICKET_PEERS_LINES      `peers`: if set, what the generator says, line by line

@@ -88,6 +88,9 @@ final class RESTLoad {
 
     deinit { close(poll) }
 
+    /// Bytes of the newest answer of the first socket, head and body.
+    var answerBytes: Int { sockets.first?.answerBytes ?? 0 }
+
     func get(_ socket: RESTSocket, _ path: String) -> String {
         "GET /1/\(BenchServer.app)/notes/\(path) HTTP/1.1\r\nhost: b\r\nx-simperium-token: \(socket.token)\r\n\r\n"
     }
@@ -136,6 +139,7 @@ final class RESTSocket {
     let descriptor: Int32
     let token: String
     private(set) var sentAt: UInt64 = 0
+    private(set) var answerBytes = 0
     private var answer: [UInt8] = []
     /// Bytes of the current answer, once its head has arrived.
     private var length: Int?
@@ -162,6 +166,7 @@ final class RESTSocket {
         answer += chunk[..<got]
         if length == nil { length = try wholeLength() }
         guard let length, answer.count >= length else { return false }
+        answerBytes = length
         answer.removeAll(keepingCapacity: true)
         self.length = nil
         return true

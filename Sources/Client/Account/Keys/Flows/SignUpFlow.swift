@@ -89,7 +89,7 @@ package struct SignUpFlow: AccountFlow {
             name: name, keys: keys, pin: pin,
             access: try AccountPlace.wrap(accessKey, app: app, user: user, under: keys.vaultKey),
             bundle: try OpenAccount.seal(bundle, app: app, user: user, replacing: 0, with: accessKey),
-            proof: try accessKey.proof(), device: device, 
+            proof: try accessKey.proof(), device: device,
             entries: try draft.account.firstEntries(after: earlier, now: now))
         state = .signing(draft)
         return .ask(.signup(new))

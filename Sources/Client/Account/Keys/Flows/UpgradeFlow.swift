@@ -145,7 +145,7 @@ package struct UpgradeFlow: AccountFlow {
             name: name, keys: keys, pin: pin,
             access: try AccountPlace.wrap(accessKey, app: app, user: old.user, under: keys.vaultKey),
             bundle: try OpenAccount.seal(bundle, app: app, user: old.user, replacing: 0, with: accessKey),
-            proof: try accessKey.proof(), device: device, 
+            proof: try accessKey.proof(), device: device,
             entries: try account.firstEntries(after: earlier, now: now))
         return Draft(
             account: account, request: .upgrade(old.login, to: new, old: (wrap, oldPin)), wrap: wrap, keys: keys,
