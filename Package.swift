@@ -312,7 +312,7 @@ let suites: [Target] = [
         [
             "ThicketCLI", "ThicketClient", "ThicketTreesystem", "ThicketTree", "ThicketTreeShape",
             "ThicketCommandLine", "ThicketProcesses", "ThicketProtocol", "ThicketCrypto", "ThicketTestSupport",
-            "ThicketThreats", "thicketd", "thicket",
+            "ThicketThreats", "ThicketKeyLog", "ThicketSQLite", "thicketd", "thicket",
         ]),
     tests(
         "ClientTests",

@@ -178,7 +178,7 @@ struct VaultTests {
         // Whether or not the change has arrived: a save over a replaced text must not win.
         try await other.notes.waitUntilSynced(timeout: .seconds(120))
         let deadline = ContinuousClock.Instant.now + .seconds(120)
-        while try await other.read(id) == base, .now < deadline { await Task.yield() }
+        while try await other.read(id) == base, .now < deadline { await pauseBetweenLooks() }
         await #expect(throws: OnionError.changedMeanwhile) {
             try await other.save(note("of other", "text of other"), in: id, over: base)
         }

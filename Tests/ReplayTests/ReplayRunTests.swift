@@ -101,23 +101,24 @@ struct ReplayRunTests {
     }
 
     @Test(
-        "two friends' concurrent session ends in its recorded text: friendsforever",
+        "the beginning of two friends' concurrent session ends in its recorded text through real clients",
         .enabled(if: Vectors.has("editing-traces")))
     func friends() async throws {
-        let trace = try Trace(path: Vectors.path("editing-traces/friendsforever.json.gz"))
+        // The whole session, 26,078 edits, is a part of `./dev bench traces`.
+        let trace = try Trace(path: Vectors.path("editing-traces/friendsforever.json.gz")).prefix(5_000)
         let report = try await Self.replay(trace, server: ServerProcess())
         #expect(report.difference == nil, "\(String(describing: report.difference))")
-        #expect(report.edits == 26_078)
+        #expect(report.edits >= 4_500)
     }
 
     @Test(
         "a document by two clients in turn ends in its recorded text: sveltecomponent, start of automerge-paper",
         .enabled(if: Vectors.has("editing-traces")), arguments: ["sveltecomponent", "automerge-paper"])
     func sequential(name: String) async throws {
-        let trace = try Trace(path: Vectors.path("editing-traces/\(name).json.gz")).prefix(5_000)
+        let trace = try Trace(path: Vectors.path("editing-traces/\(name).json.gz")).prefix(2_500)
         let report = try await Self.replay(trace, server: ServerProcess())
         #expect(report.difference == nil, "\(String(describing: report.difference))")
-        #expect(report.edits >= 4_500)
+        #expect(report.edits >= 2_200)
     }
 }
 

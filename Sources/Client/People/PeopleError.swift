@@ -37,7 +37,7 @@ public enum PeopleError: Error, Sendable, Equatable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .needsConfirmation(_, let new):
-            "the keys of \(new.user) were replaced without a signature of the key before: compare the safety number "
+            "the keys of \(Self.shown(new.user)) were replaced without a signature of the key before: compare the safety number "
                 + "with that person, and confirm the new keys"
         case .alarm(let alarm): alarm.text
         case .absent: "the key log has no keys of this user"
@@ -45,6 +45,11 @@ public enum PeopleError: Error, Sendable, Equatable, CustomStringConvertible {
         case .offline(let error), .server(let error), .store(let error): error.detail
         case .noKeys: "the session has no keys of its account"
         }
+    }
+
+    /// A handle of the log is a hash, which says nothing to a person.
+    static func shown(_ user: String) -> String {
+        user.utf8.starts(with: KeyLogHandle.prefix.utf8) ? "this name" : user
     }
 }
 
@@ -65,12 +70,12 @@ extension KeyLogAlarm {
         switch self {
         case .fork(let fork):
             "the server shows two key logs: heads of \(fork.older.size) and \(fork.newer.size) leaves are not of one log"
-        case .replaced(let user): "the key log has other entries of \(user) than before"
-        case .removed(let user): "the key log had keys of \(user), and has none any more"
+        case .replaced(let user): "the key log has other entries of \(PeopleError.shown(user)) than before"
+        case .removed(let user): "the key log had keys of \(PeopleError.shown(user)), and has none any more"
         case .badEntry(let user, let error):
-            "the key log has an entry of \(user) that its rules forbid: \(error.description)"
+            "the key log has an entry of \(PeopleError.shown(user)) that its rules forbid: \(error.description)"
         case .foreignKey(let entry):
-            "the key log has a key of \(entry.user) that no device of this account has made (entry \(entry.sequence))"
+            "the key log has a key of \(PeopleError.shown(entry.user)) that no device of this account has made (entry \(entry.sequence))"
         }
     }
 }

@@ -4,6 +4,7 @@ import ThicketClient
 import ThicketProtocol
 import ThicketServer
 import ThicketTestServer
+import ThicketTestSupport
 
 @Suite("Sessions over real sockets and the real server", .timeLimit(.minutes(15)))
 struct RealServerTests {
@@ -268,7 +269,7 @@ struct RealServerTests {
             var versions = Set<Int64>()
             for bucket in buckets { versions.insert(try await bucket.info(key).version) }
             if versions.count == 1 { break }
-            await Task.yield()
+            await pauseBetweenLooks()
         }
         var objects = [JSONObject?]()
         for bucket in buckets { objects.append(try await bucket.get(key)) }

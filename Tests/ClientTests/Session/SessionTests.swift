@@ -1,6 +1,7 @@
 import Testing
 import ThicketClient
 import ThicketProtocol
+import ThicketTestSupport
 
 @Suite("Sessions and buckets as an app uses them", .timeLimit(.minutes(15)))
 struct SessionTests {
@@ -252,7 +253,7 @@ struct SessionTests {
         let deadline = ContinuousClock.Instant.now + .seconds(120)
         while again == nil, .now < deadline {
             again = try? await server.session(store: open, startsOnline: false)
-            await Task.yield()
+            await pauseBetweenLooks()
         }
         let notes = try await #require(again).bucket("notes", kind)
         #expect(try await notes.get("a") == ["n": 1])

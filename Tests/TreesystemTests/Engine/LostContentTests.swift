@@ -1,6 +1,7 @@
 import Testing
 import ThicketClient
 import ThicketServer
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
@@ -34,7 +35,7 @@ struct LostContentTests {
 
     /// Returns when no file waits for an upload: files are released behind the turn that confirms their operations.
     private func untilReleased(_ tree: Treesystem) async throws {
-        while try await !tree.disk.waitingUploads.isEmpty { await Task.yield() }
+        while try await !tree.disk.waitingUploads.isEmpty { await pauseBetweenLooks() }
         #expect(try await tree.disk.usage.persistent == 0)
     }
 
@@ -43,7 +44,7 @@ struct LostContentTests {
     private func untilRemoved(_ id: DataID, _ tree: Treesystem) async throws {
         while try await tree.disk.waitingUploads.contains(id) {
             try await tree.disk.trim()
-            await Task.yield()
+            await pauseBetweenLooks()
         }
     }
 

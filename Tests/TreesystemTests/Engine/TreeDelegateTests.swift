@@ -2,6 +2,7 @@ import Synchronization
 import Testing
 import ThicketClient
 import ThicketPlatform
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
@@ -240,7 +241,7 @@ struct TreeDelegateTests {
             #expect(try await tree.node(made.id)?.version == 1)
         }
         // Tasks of the last turn may still have a reference.
-        while seen != nil { await Task.yield() }
+        while seen != nil { await pauseBetweenLooks() }
         #expect(seen == nil)
     }
 }

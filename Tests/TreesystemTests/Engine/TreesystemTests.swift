@@ -2,6 +2,7 @@ import Synchronization
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
@@ -25,7 +26,7 @@ struct TreesystemTests {
         let call = Task { try await tree.waitUntilSynced(timeout: .milliseconds(3_900)) }
         var deadline: Int64?
         while deadline == nil {
-            await Task.yield()
+            await pauseBetweenLooks()
             deadline = await tree.waiters.deadline
         }
         #expect(try #require(deadline) >= start + 3_900)

@@ -2,6 +2,7 @@ import Synchronization
 import Testing
 import ThicketCrypto
 import ThicketNonces
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
@@ -147,12 +148,12 @@ struct DownloadTests {
         for (wait, leaving) in zip(waits, [first, second]) where leaving != .stays {
             await #expect(throws: ContentError.cancelled) { try await wait.value }
         }
-        if isStopped { while await test.manager.figures.cancelled == 0 { await Task.yield() } }
+        if isStopped { while await test.manager.figures.cancelled == 0 { await pauseBetweenLooks() } }
         gate.open()
         for (wait, leaving) in zip(waits, [first, second]) where leaving == .stays {
             #expect(try await wait.value != nil)
         }
-        while await test.manager.transferCount > 0 { await Task.yield() }
+        while await test.manager.transferCount > 0 { await pauseBetweenLooks() }
         #expect(await test.manager.figures.completed == (isStopped ? 0 : 1))
         let again = try #require(try await test.download(.all).value())
         #expect(try again.file.read(.data) == test.content.data)
@@ -208,7 +209,7 @@ struct DownloadTests {
         await gate.arrivals(1)
         ticket.cancel()
         await #expect(throws: ContentError.cancelled) { try await ticket.value() }
-        while await manager?.figures.cancelled == 0 { await Task.yield() }
+        while await manager?.figures.cancelled == 0 { await pauseBetweenLooks() }
         gate.open()
         let before = server.state.withLock(\.ranges).count
         if isRestarted {
@@ -263,14 +264,14 @@ struct DownloadTests {
         await gate.arrivals(3)
         for number in UInt128(10)..<200 {
             let ticket = try await ask(number)
-            if number % 2 == 0 { while await test.manager.turnCount == 0 { await Task.yield() } }
+            if number % 2 == 0 { while await test.manager.turnCount == 0 { await pauseBetweenLooks() } }
             ticket.cancel()
-            while await test.manager.transferCount > 3 { await Task.yield() }
+            while await test.manager.transferCount > 3 { await pauseBetweenLooks() }
             #expect(await test.manager.turnCount == 0)
         }
         for ticket in running { ticket.cancel() }
         gate.open()
-        while await test.manager.transferCount > 0 { await Task.yield() }
+        while await test.manager.transferCount > 0 { await pauseBetweenLooks() }
         #expect(test.server.count("read") == 3)
     }
 
@@ -285,7 +286,7 @@ struct DownloadTests {
             first.cancel()
             let ticket = try await test.download(.all)
             ticket.cancel()
-            while await test.manager.transferCount > 0 { await Task.yield() }
+            while await test.manager.transferCount > 0 { await pauseBetweenLooks() }
         }
         let last = try await test.download(.all)
         #expect(test.server.count("read") == 1, "two transfers never write to one file")

@@ -2,6 +2,7 @@ import Synchronization
 import Testing
 import ThicketCrypto
 import ThicketNonces
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
@@ -226,14 +227,14 @@ struct UploadTests {
         await gate.arrivals(1)
         #expect(test.server.requestCount == 1)
         gate.open()
-        while !control.isWaiting { await Task.yield() }
+        while !control.isWaiting { await pauseBetweenLooks() }
         #expect(test.server.requestCount == 1)
         control.resume()
         let blob = try await task.value
         #expect(test.isStored(blob))
         control.pause()
         let second = Task { try await test.uploader().upload(test.file, control: control) }
-        while !control.isWaiting { await Task.yield() }
+        while !control.isWaiting { await pauseBetweenLooks() }
         second.cancel()
         await #expect(throws: ContentError.cancelled) { try await second.value }
     }
