@@ -36,13 +36,17 @@ enum PeopleCall {
 
     /// A user's id for an argument that is a contact's name, a login name, or an id.
     static func user(_ text: String, _ book: KeyBook) async throws(PeopleError) -> UserID {
-        let known = try await book.contacts().first {
-            same($0.contact.user, text) || $0.contact.name.map { same($0.lowercased(), text.lowercased()) } ?? false
-        }
-        if let known, let id = try? UserID(known.contact.user) { return id }
+        if let known = try await contact(text, book), let id = try? UserID(known.user) { return id }
         let keys = isID(text) ? nil : try await book.keys(named: text)
         guard let id = try? UserID(keys?.user ?? text) else { throw .absent }
         return id
+    }
+
+    /// The contact with this name or id.
+    static func contact(_ text: String, _ book: KeyBook) async throws(PeopleError) -> Contact? {
+        try await book.contacts().first {
+            same($0.contact.user, text) || $0.contact.name.map { same($0.lowercased(), text.lowercased()) } ?? false
+        }?.contact
     }
 
     /// Whether a text is an account's id, and no login name: 32 hexadecimal digits, or a partner's user in 8-4-4-4-12.

@@ -12,6 +12,9 @@ extension Failure {
                 "the server has lost this content. A machine that has it writes it with 'thicket tree get --offline'; "
                     + "remove the node and put the file again"
             case .parentMissing: "the node above does not exist; 'thicket tree mkdir -p' makes it"
+            case .contentMismatch where error.reason.map { same($0, "other-content") } == true:
+                "its bytes are not those that its author has signed: the server, with the help of a holder of the "
+                    + "message's key, has put others in their place. Ask the author to send it again"
             default: error.detail
             }
         self.init("\(what): \(text)", Failure.code(error))
@@ -31,8 +34,14 @@ extension Failure {
             }
         }
         return switch error.code {
+        case .keys:
+            switch error.reason {
+            case "alarm", "needs-confirmation": .alarm
+            case "absent": .notFound
+            default: .offline
+            }
         case .notFound, .parentMissing: .notFound
-        case .trunk, .invalidName, .noKeys: .usage
+        case .trunk, .invalidName, .noKeys, .receiver: .usage
         case .refused: .refused
         case .network, .offline, .deadline: .offline
         default: .failure

@@ -89,6 +89,9 @@ struct NodeDownload: Sendable {
     ) async throws(Failure) -> Source {
         let tree = open.tree
         let what = "cannot get \(TreeText.named(path))"
+        // The author of a message has signed for all sections together, so nothing of it is shown before it is here.
+        let isMessage = node.origin != nil
+        let (components, streams) = (isMessage ? .all : components, streams && !isMessage)
         if let content = try await growing(what, { () throws(TreeError) in try await tree.content(of: node.id) }) {
             return .bytes(content.data)
         }
@@ -111,13 +114,25 @@ struct NodeDownload: Sendable {
             throw Failure(what, tree: TreeError(error))
         }
         switch found {
-        case .file(let kept): return .file(kept)
+        case .file(let kept):
+            if isMessage { try await verify(kept, node, what) }
+            return .file(kept)
         case .absent: return .bytes([])
         case .none where isOffline: throw missing(path)
         case .none where streams && reference.sealedLength > Self.streamedBytesMin:
             let manager = try await growing(what) { () throws(TreeError) in try await tree.downloadManager }
             return .stream(manager.stream(reference))
-        case .none: return try await download(reference, components, node, what, progress)
+        case .none:
+            let source = try await download(reference, components, node, what, progress)
+            if isMessage, case .file(let kept, _) = source { try await verify(kept, node, what) }
+            return source
+        }
+    }
+
+    private func verify(_ kept: RetainedFile, _ node: Node, _ what: String) async throws(Failure) {
+        let messages = open.tree.messages
+        try await growing(what) { () throws(TreeError) in
+            try await messages.verify(kept.file, isContentOf: node.id)
         }
     }
 

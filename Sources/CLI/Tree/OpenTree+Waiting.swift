@@ -66,7 +66,7 @@ extension OpenTree {
     }
 
     /// A wait ends by `WaitBudget`, not by the tree's own bound.
-    private static let longestWaitSeconds = 86_400
+    static let longestWaitSeconds = 86_400
 
     private func giveUp(_ id: OperationID, _ what: String, _ refused: TreeError) async throws(Failure) {
         let outcome: String
@@ -81,7 +81,7 @@ extension OpenTree {
 
     /// Runs a wait until it returns, the server cannot be reached at the first attempt, or the time is over in which
     /// nothing moved (`WaitBudget`).
-    private func waiting<Value: Sendable>(
+    func waiting<Value: Sendable>(
         _ consequence: Unconfirmed, _ body: @escaping @Sendable () async throws(TreeError) -> Value
     ) async throws(Failure) -> Value {
         let wait = account.wait

@@ -13,6 +13,8 @@ struct TreeConnection: Sendable {
     let token: @Sendable (Int) async throws(ClientError) -> (text: String, number: Int)
     /// Looks up and verifies keys of other accounts.
     let people: any PeopleLookUp
+    /// Heads of the key log that came with messages.
+    let heads = HeadComparisons()
     /// The server accepted the token of this number.
     let tokenWorked: @Sendable (Int) async -> Void
 

@@ -79,8 +79,15 @@ extension Treesystem {
     }
 
     private func downloaded(_ id: NodeID, _ section: ContentSection) async throws(TreeError) -> [UInt8]? {
-        guard let ticket = try await downloadNodeData(id, components: ContentComponents(section)) else { return nil }
-        do throws(ContentError) { return try await ticket.value()?.file.read(section) } catch { throw TreeError(error) }
+        let listed = try read { machine throws(TreeError) in try MessageContents.listed(id, &machine.skeleton) }
+        // The author has signed for all sections together.
+        let components = listed == nil ? ContentComponents(section) : .all
+        guard let ticket = try await downloadNodeData(id, components: components) else { return nil }
+        let kept: RetainedFile?
+        do throws(ContentError) { kept = try await ticket.value() } catch { throw TreeError(error) }
+        guard let kept else { return nil }
+        if let listed { try await MessageContents.compare(kept.file, listed, disk) }
+        do throws(ContentError) { return try kept.file.read(section) } catch { throw TreeError(error) }
     }
 
     /// A section of a content that is not uploaded yet.

@@ -23,6 +23,6 @@ enum KeyLookUp {
     }
 
     static func hear(_ head: KeyLogHead, _ user: UserID, _ connection: TreeConnection) {
-        Task { await connection.people.heard(head, from: user) }
+        connection.heads.start(head, from: user, connection.people)
     }
 }

@@ -12,7 +12,7 @@ public import ThicketTreeShape
 /// try await messages.send(to: [bob], content: NodeSections(data: .bytes(text)))
 /// ```
 public struct TreeMessages: Sendable {
-    private let tree: Treesystem
+    let tree: Treesystem
 
     init(_ tree: Treesystem) { self.tree = tree }
 
@@ -139,6 +139,48 @@ public struct TreeMessages: Sendable {
         }
     }
 
+    /// Waits until all receivers have what was sent. After an error the operations that are left stay in the queue.
+    ///
+    /// - Throws: as `Treesystem.wait(for:)`, for the first receiver that cannot get it: the others of one message do
+    ///   not get it either.
+    public func wait(for sent: Sent, timeout: Duration = .seconds(60)) async throws(TreeError) {
+        let tree = tree
+        let result = await withTaskGroup(of: Result<Void, TreeError>.self) { group in
+            for id in sent.operations {
+                group.addTask {
+                    do throws(TreeError) { return .success(try await tree.wait(for: id, timeout: timeout)) } catch {
+                        return .failure(error)
+                    }
+                }
+            }
+            var first: TreeError?
+            for await result in group {
+                guard case .failure(let error) = result, first == nil else { continue }
+                first = error
+                group.cancelAll()
+            }
+            return first
+        }
+        if let result { throw result }
+    }
+
+    /// Gives up what waits of a message, for all receivers at once. `Treesystem.discard` gives up that of one receiver,
+    /// and the others get the message then. The node below `outbox` stays.
+    ///
+    /// - Throws: `limit` while it is being sent; `store`, `closed`.
+    public func discard(_ sent: Sent) async throws(TreeError) { try await Self.discard(sent.operations, tree) }
+
+    private static func discard(_ ids: [OperationID], _ tree: isolated Treesystem) throws(TreeError) {
+        try tree.act { machine throws(TreeError) in
+            let waiting = ids.filter { machine.queue[$0] != nil }
+            guard !waiting.contains(where: { machine.queue[$0]?.isSending == true }) else {
+                throw TreeError(.limit, "the message is being sent")
+            }
+            for id in waiting { try machine.discard(id) }
+        }
+        for id in ids { tree.waiters.end(TreeError(.cancelled, "the operation was discarded"), of: id) }
+    }
+
     /// What has arrived and is not shown.
     ///
     /// - Throws: `store`, `closed`.
@@ -151,7 +193,7 @@ public struct TreeMessages: Sendable {
         }
     }
 
-    private func act<Value: Sendable>(
+    func act<Value: Sendable>(
         _ body: @Sendable (inout TreeSkeleton) throws(TreeError) -> Value
     ) async throws(TreeError) -> Value { try await Self.act(tree, body) }
 

@@ -1,0 +1,67 @@
+import ThicketCommandLine
+
+/// The commands about messages between accounts.
+extension ThicketProgram {
+    static let messages = [messageSend, messageInbox, messageSignal, messageBurn]
+
+    private static let users = """
+        USER is a login name, a contact, or the id of an account. Its keys are looked up in the server's key log first:
+        nothing is sent to keys that the log does not prove (exit code 9 for an alarm, and for keys that were replaced
+        without a signature of the old ones). A person who was found by name becomes a contact.
+        """
+    private static let text = Option.value(
+        "text", "TEXT", "a text, '-' for standard input: arguments are visible to other users of this machine")
+
+    private static let messageSend = Command(
+        "tree send", summary: "send a text or a node of the tree to other accounts",
+        details: """
+            A node goes with what is directly below it; a text is kept below outbox. All receivers get it at once, or
+            none. Ends when the server has put it into their inboxes; what was not confirmed stays here and is sent with
+            the next command on the tree.
+            \(users)
+            """,
+        arguments: [
+            .one("USER", "a receiver"), .any("MORE", "more of them, and last the path of the node, without --text"),
+        ],
+        options: [
+            text,
+            .value("attach", "FILE", "a file that goes with the text", isRepeatable: true, completion: .file),
+            jsonOption,
+        ] + accountOptions,
+        examples: [
+            Example("thicket tree send ben cem --text 'hello' --attach cat.jpg", "a text with a picture"),
+            Example("thicket tree send ben trips/plan.md", "a copy of a node"),
+        ])
+
+    private static let messageInbox = Command(
+        "tree inbox", summary: "list the messages of other accounts, with their verified authors",
+        details: """
+            The oldest first: time and author, beginning of the text, attachments. 'tree cat' and 'tree get' read them
+            by their paths, 'tree mv' keeps one, 'tree rm' removes it. Only messages whose author is proved are listed;
+            (compared) means that you have compared the safety number with that person. A line with ! says that messages
+            are missing before one, or that its author's device has contradicted itself.
+            """,
+        options: [jsonOption, .flag("offline", "show the copy kept here, without the server")] + accountOptions,
+        examples: [
+            Example("thicket tree inbox", "all of them"),
+            Example("thicket tree inbox --json | jq -r .text", "for a script"),
+        ])
+
+    private static let messageSignal = Command(
+        "tree signal", summary: "send a short text to other accounts, and keep nothing of it",
+        details: "The text has at most some 8,000 bytes.\n\(users)",
+        arguments: [.atLeastOne("USER", "a receiver")], options: [text, jsonOption] + accountOptions,
+        examples: [Example("thicket tree signal ben --text 'typing…'", "for programs")])
+
+    private static let messageBurn = Command(
+        "tree burn", summary: "remove a sent message from the inboxes of its receivers",
+        details: """
+            Only while it is there: what a receiver has moved, or read elsewhere, stays (exit code 3). Without USER, all
+            to which this machine has sent it.
+            """,
+        arguments: [
+            .one("MESSAGE", "its path, or the id that 'tree send' and 'tree signal' print"),
+            .any("USER", "receivers of whom it is removed"),
+        ],
+        options: accountOptions, examples: [Example("thicket tree burn outbox/ID ben", "of one receiver")])
+}
