@@ -25,6 +25,7 @@ public enum ThicketCommand {
             return ExitCode.usage.number
         case .run(let invocation):
             let call = Call(invocation, environment)
+            defer { call.alarms.report() }
             do throws(Failure) {
                 try await perform(call)
                 // Also a command that does not look at its output ends with this failure.
@@ -120,6 +121,7 @@ struct Call: Sendable {
     let invocation: Invocation
     let environment: [String: String]
     let opened = OpenedBuckets()
+    let alarms = AlarmReports()
     private let secrets: [String: SecureBytes]
 
     init(_ invocation: Invocation, _ variables: ProcessVariables) {

@@ -78,11 +78,17 @@ public struct KeyLogReader: Sendable, Equatable {
     /// backup. Pins are kept, and must be contained in the log that is shown from now on.
     public mutating func reset() { (head, fork) = (nil, nil) }
 
-    /// Whether the own entries must be checked again: a day has passed, or the clock went back. The check is also due
-    /// at each start.
+    /// Whether the own entries must be checked again: a day has passed, or the clock went back.
     public func isSelfCheckDue(now: UInt64) -> Bool {
         guard let selfChecked else { return true }
         return now < selfChecked || now - selfChecked >= KeyLogLimits.selfCheckMilliseconds
+    }
+
+    /// Whether a session that starts checks the own entries: not when this device has checked them within the last
+    /// hour, which is how long heads count, so that many short sessions do not ask each time.
+    public func isStartCheckDue(now: UInt64) -> Bool {
+        guard let selfChecked else { return true }
+        return now < selfChecked || Self.isStale(selfChecked, now)
     }
 
     static func isStale(_ time: UInt64, _ now: UInt64) -> Bool {

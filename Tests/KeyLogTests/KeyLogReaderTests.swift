@@ -151,6 +151,9 @@ struct KeyLogReaderTests {
         #expect(!reader.isSelfCheckDue(now: Self.now + 86_399_999))
         #expect(reader.isSelfCheckDue(now: Self.now + 86_400_000))
         #expect(reader.isSelfCheckDue(now: Self.now - 1))
+        // At the start of a session, an hour is enough.
+        #expect(!reader.isStartCheckDue(now: Self.now + 3_600_000) && reader.isStartCheckDue(now: Self.now + 3_600_001))
+        #expect(reader.isStartCheckDue(now: Self.now - 1))
         let second = try ann.change(.rotation, at: 2_000)
         #expect(try reader.askOwn(ann.own, &log, key: Self.key, now: Self.now) == .missing)
         _ = try log.append(second, now: Self.now)

@@ -20,6 +20,8 @@ struct Account: Sendable {
     let isSealed: Bool
     /// The buckets that this call has opened.
     let opened: OpenedBuckets
+    /// Alarms of the key log, printed when the call ends.
+    let alarms: AlarmReports
     /// Settings of this call that differ from the profile's, so that the profile's login is not used; empty if the
     /// login is used, or if the profile has none.
     let strays: [String]
@@ -56,6 +58,7 @@ struct Account: Sendable {
         wait = try call.wait()
         isSealed = call.flag("sealed")
         opened = call.opened
+        alarms = call.alarms
         let isKept = kept?.agrees(with: profile) ?? false
         strays = kept.map { Account.strays(profile, of: $0) } ?? []
         folder = isKept ? home?.folder(name) : nil

@@ -212,6 +212,7 @@ extension Account {
         wait = try call.wait()
         isSealed = false
         opened = call.opened
+        alarms = call.alarms
         strays = []
     }
 }

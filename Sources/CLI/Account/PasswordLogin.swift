@@ -110,7 +110,11 @@ extension Account {
         }
         var options = sessionOptions(isOnline: isOnline)
         options.durability = durability
-        if let folder, let keyFile { options.people = .sealed("\(folder)/keys", try keyFile.key()) }
+        if let folder, let keyFile {
+            let people = StoreLocation.sealed("\(folder)/keys", try keyFile.key())
+            options.people = people
+            alarms.watch(people, evidence: "\(folder)/evidence")
+        }
         return try ThicketApp(
             server: profile.server, app: profile.app, apiKey: login.apiKey, store: store, deviceId: login.device,
             options: options)

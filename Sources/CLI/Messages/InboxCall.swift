@@ -164,7 +164,7 @@ struct HiddenMessages: Sendable {
             switch author.reason {
             case "needs-confirmation": "'thicket verify \(name)' shows the number to compare with that person"
             case "alarm": "'thicket keylog' says what was found"
-            default: "the next command on the tree looks again"
+            default: "The next command on the tree looks again"
             }
         text = "\(Self.count(author.messages)) of \(name) not shown: \(author.detail). \(next)\n"
         json = Self.line([

@@ -16,8 +16,8 @@ struct Receivers: Sendable {
     /// `ben and cem`, for a message.
     var names: String { Self.list(all.map { Screen.safe($0.text) }) }
 
-    /// Looks up every receiver. One that was found by its login name becomes a contact: from then on the name stands for
-    /// this account, also if the server gives the name to another one.
+    /// Looks up every receiver. One that was found by its login name becomes a contact: from then on the name stands
+    /// for this account, also if the server gives the name to another one.
     ///
     /// - Parameter what: what is not done without keys, as the beginning of a sentence.
     /// - Throws: `alarm`, `notFound`, `usage` for the own account.

@@ -7,8 +7,8 @@ import ThicketProtocol
 /// `thicket contacts`: the people whose keys this machine knows.
 enum ContactsCommand {
     static func list(_ call: Call) async throws(Failure) {
-        let (contacts, alarms) = try await PeopleCall.run(call, "cannot list the contacts") {
-            book throws(PeopleError) in (try await book.contacts(), try await book.alarms())
+        let contacts = try await PeopleCall.run(call, "cannot list the contacts") { book throws(PeopleError) in
+            try await book.contacts()
         }
         for (contact, standing) in contacts {
             guard !call.flag("json") else {
@@ -19,7 +19,6 @@ enum ContactsCommand {
             }
             Terminal.write("\(Screen.safe(contact.name ?? "-"))  \(Screen.safe(contact.user))  \(standing.rawValue)\n")
         }
-        PeopleCall.warn(alarms)
     }
 
     static func add(_ call: Call) async throws(Failure) {

@@ -19,7 +19,6 @@ enum KeyLogCommand {
         let (check, log, alarms) = result
         if let path = call.value("evidence") { try write(alarms, to: path) }
         if call.flag("json") { json(check, log, alarms) } else { text(check, log) }
-        PeopleCall.warn(alarms)
         if alarms.contains(where: \.isOpen) { throw Failure("", .alarm) }
         if case .failure(let error) = check { throw Failure("the own entries were not checked", people: error) }
     }

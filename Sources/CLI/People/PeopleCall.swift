@@ -16,21 +16,13 @@ enum PeopleCall {
         }
         do throws(PeopleError) {
             let book = try await session.people()
+            await book.checkOwnAtStart()
             let value = try await body(book)
             await session.close()
             return value
         } catch {
             await session.close()
             throw Failure(what, people: error)
-        }
-    }
-
-    /// Prints alarms that are not resolved yet, one line each.
-    static func warn(_ alarms: [PeopleAlarm]) {
-        for alarm in alarms where alarm.isOpen {
-            Terminal.writeError(
-                "ALARM \(alarm.evidence.kind.rawValue): \(Screen.safe(alarm.evidence.summary)). 'thicket keylog' says more.\n"
-            )
         }
     }
 

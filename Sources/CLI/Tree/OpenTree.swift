@@ -129,7 +129,11 @@ struct OpenTree: Sendable {
     }
 
     /// Ends the session; changes that were not confirmed stay in the copy.
-    func close() async { await client.close() }
+    func close() async {
+        // A check of the own entries that was begun is made to its end, or the next command would begin it again.
+        await (try? client.people())?.finishStartCheck(within: AlarmReports.checkTimeMax)
+        await client.close()
+    }
 
     // MARK: - Changes that wait
 

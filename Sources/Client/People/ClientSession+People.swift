@@ -3,7 +3,9 @@ import ThicketProtocol
 
 extension ClientSession {
     /// The keys of other people. The first call begins the checks of the account's own entries in the key log: at once,
-    /// and daily while the session is open.
+    /// unless this device has checked them within the last hour, and daily while the session is open. A session that
+    /// starts offline checks nothing by itself (`KeyBook.checkOwn`). A check is a request for the bundle and one for
+    /// each of the account's entries in the log, id and name.
     ///
     /// - Throws: `noKeys` when the session has no keys of its account; `store`, `closed`.
     public func people() async throws(PeopleError) -> KeyBook {
@@ -25,7 +27,7 @@ extension ClientSession {
                         readOwn: { () async throws(ClientError) in try await reading.read() }))
             }
         } catch { throw .store(error) }
-        if isNew { await part.book.startChecks(clock) }
+        if isNew, place.options.startsOnline { await part.book.startChecks(clock) }
         return part.book
     }
 }
@@ -40,8 +42,21 @@ final class PeoplePart: SessionPart {
 extension KeyBook {
     /// Ends the daily checks.
     func close() {
+        first?.cancel()
         daily?.cancel()
-        daily = nil
+        (first, daily) = (nil, nil)
+    }
+}
+
+extension StoreLocation {
+    /// The alarms of the key book that is kept at this place, also of those that another program has raised.
+    ///
+    /// - Returns: none without a key book.
+    /// - Throws: `store`.
+    public func peopleAlarms() throws(ClientError) -> [PeopleAlarm] {
+        guard let (path, key) = try folder(part: "people") else { return [] }
+        guard let bytes = try FilePeopleStorage(path: path, key: key).read() else { return [] }
+        return try PeopleState(bytes).alarms
     }
 }
 

@@ -92,20 +92,39 @@ extension KeyBook {
         do throws(KeyLogError) { return try body() } catch { throw .refused(error) }
     }
 
-    /// Checks now, and again whenever a day has passed.
+    /// Checks the own entries as a session does at its start: not within an hour of the last check of this device. What
+    /// is found is reported by events and kept; a check that fails is made again by the next session.
+    public func checkOwnAtStart() async {
+        let time = now()
+        guard (try? read { $0.reader?.isStartCheckDue(now: time) ?? true }) ?? true else { return }
+        _ = try? await checkOwn()
+    }
+
+    /// Waits for the check that began with the session. For programs that end soon.
+    ///
+    /// - Parameter limit: then the check is given up.
+    public func finishStartCheck(within limit: Duration) async {
+        guard let first else { return }
+        let timer = Task {
+            try? await Task.sleep(for: limit)
+            first.cancel()
+        }
+        await first.value
+        timer.cancel()
+    }
+
+    /// Checks now if that is due, and again whenever a day has passed.
     func startChecks(_ clock: any SessionClock) {
         guard daily == nil else { return }
+        first = Task { [weak self] in await self?.checkOwnAtStart() }
         daily = Task { [weak self] in
-            var isFirst = true
             while !Task.isCancelled {
-                guard let book = self else { return }
+                await clock.sleep(until: clock.milliseconds() + Self.checkPauseMilliseconds)
+                guard let book = self, !Task.isCancelled else { return }
                 let time = book.now()
                 let isDue = (try? await book.read { $0.reader?.isSelfCheckDue(now: time) ?? true }) ?? true
-                if isFirst || isDue {
-                    // Reported by events; a check that failed is tried again after the pause.
-                    isFirst = (try? await book.checkOwn()) == nil
-                }
-                await clock.sleep(until: clock.milliseconds() + Self.checkPauseMilliseconds)
+                // Reported by events; a check that failed is tried again after the pause.
+                if isDue { _ = try? await book.checkOwn() }
             }
         }
     }

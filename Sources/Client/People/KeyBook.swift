@@ -23,6 +23,8 @@ public actor KeyBook: PeopleKeys {
     /// Entries of users, verified by an answer that had all of them.
     private var chains = [String: [KeyLogEntry]]()
     private var hub: EventHub<PeopleEvent> = EventHub(overrun: nil)
+    /// The check at the start of the session.
+    var first: Task<Void, Never>?
     var daily: Task<Void, Never>?
 
     /// File accesses stay off the threads of the concurrency runtime.
@@ -39,6 +41,7 @@ public actor KeyBook: PeopleKeys {
     }
 
     deinit {
+        first?.cancel()
         daily?.cancel()
         loop.stop()
     }
@@ -75,7 +78,8 @@ public actor KeyBook: PeopleKeys {
 
     public func earlierKeys(of user: UserID, id: String) async throws(PeopleError) -> PublicKeys? {
         let user = user.text
-        if let known = Self.keys(id, in: chains[user]) { return known }
+        let time = now()
+        if let known = Self.keys(id, in: chains[user]), try read({ $0.mayVerify(user, now: time) }) { return known }
         if let pinned = try read({ $0.reader?.pinnedKeys(of: user) }), pinned.id == id {
             return try await keys(of: UserID(checked: user))
         }

@@ -66,6 +66,11 @@ struct PeopleState: Sendable, Equatable {
         return reader?.verifiedKeys(of: user, now: now, isOnline: isOnline)
     }
 
+    /// Whether signatures of a user may be verified with entries that were looked up before.
+    func mayVerify(_ user: String, now: UInt64) -> Bool {
+        stop == nil && isWitnessed(now) && !alarms.contains { $0.isOpen && $0.evidence.user == user }
+    }
+
     /// Decides about an answer.
     mutating func receive(
         _ lookup: KeyLogLookup, of user: String, now: UInt64

@@ -39,15 +39,21 @@ package final class FilePeopleStorage: PeopleStorage {
     /// - Parameter key: the key of the local store beside which the file is.
     package init(path: String, key: StoreKey) { (self.path, self.key) = (path, key) }
 
+    /// The state as it was last written, without waiting for a program that changes it: the file is replaced whole.
+    ///
+    /// - Returns: nil when there is none.
+    /// - Throws: `store` for a file that was cut or changed, or that other users can read or own.
+    package func read() throws(ClientError) -> [UInt8]? {
+        guard let sealed = try PrivateFile.read(path, max: PeopleLimits.stateBytesMax) else { return nil }
+        return try key.open(sealed.withUnsafeBytes { Array($0) }, as: "thicket/store-people/1")
+    }
+
     package func update<Value>(
         _ change: (inout [UInt8]?) throws(ClientError) -> Value
     ) throws(ClientError) -> Value {
         let lock = try StoreLock(path: path + ".lock", waits: true)
         defer { withExtendedLifetime(lock) {} }
-        let sealed = try PrivateFile.read(path, max: PeopleLimits.stateBytesMax)
-        let before = try sealed.map { (sealed) throws(ClientError) in
-            try key.open(sealed.withUnsafeBytes { Array($0) }, as: "thicket/store-people/1")
-        }
+        let before = try read()
         var after = before
         let value = try change(&after)
         if let after, after != before {

@@ -38,6 +38,8 @@ extension ClientSession {
         try await tree.start(settings, keys, delegate: delegate, policy: policy) {
             () throws(TreeError) in try TreeContents.open(self)
         }
+        // The own entries in the key log are checked while the tree connects. Without a key book the tree works.
+        if sessionPlace.options.startsOnline { _ = try? await people() }
         return tree
     }
 

@@ -64,7 +64,7 @@ extension Treesystem {
         if let content = try content(of: id) { return content.bytes(of: section) }
         let operation = try read { machine throws(TreeError) in machine.contentOperation(of: id) }
         if let operation { return try await waiting(operation, section) }
-        return try await downloaded(id, section)
+        return try await MessageContents.downloaded(id, section, self)
     }
 
     /// A section of the content that the server has, in memory. While a local content waits because another device
@@ -75,19 +75,9 @@ extension Treesystem {
     /// - Throws: `notFound`, `contentDamaged`, `contentMismatch`, `network`, `refused`, `store`, `closed`, `cancelled`.
     public func confirmedData(of id: NodeID, _ section: ContentSection = .data) async throws(TreeError) -> [UInt8]? {
         let content = try read { machine throws(TreeError) in try machine.skeleton.confirmedContent(of: id) }
-        return if let content { content.bytes(of: section) } else { try await downloaded(id, section) }
-    }
-
-    private func downloaded(_ id: NodeID, _ section: ContentSection) async throws(TreeError) -> [UInt8]? {
-        let listed = try read { machine throws(TreeError) in try MessageContents.listed(id, &machine.skeleton) }
-        // The author has signed for all sections together.
-        let components = listed == nil ? ContentComponents(section) : .all
-        guard let ticket = try await downloadNodeData(id, components: components) else { return nil }
-        let kept: RetainedFile?
-        do throws(ContentError) { kept = try await ticket.value() } catch { throw TreeError(error) }
-        guard let kept else { return nil }
-        if let listed { try await MessageContents.compare(kept.file, listed, disk) }
-        do throws(ContentError) { return try kept.file.read(section) } catch { throw TreeError(error) }
+        return if let content { content.bytes(of: section) } else {
+            try await MessageContents.downloaded(id, section, self)
+        }
     }
 
     /// A section of a content that is not uploaded yet.

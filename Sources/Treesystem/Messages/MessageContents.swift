@@ -8,8 +8,8 @@ public import ThicketTreeShape
 enum MessageContents {
     /// What the author of a message has signed of a node's content.
     ///
-    /// - Returns: nil for a node that is neither a message nor an attachment of one, for content in the record, which is
-    ///   compared before it is shown, and for content that this account has written since.
+    /// - Returns: nil for a node that is neither a message nor an attachment of one, for content in the record, which
+    ///   is compared before it is shown, and for content that this account has written since.
     /// - Throws: `store`.
     static func listed(_ id: NodeID, _ skeleton: inout TreeSkeleton) throws(TreeError) -> ContentDigest? {
         guard let row = try skeleton.store.row(id), let opened = try skeleton.open(row),
@@ -27,6 +27,21 @@ enum MessageContents {
             return nil
         }
         return content
+    }
+
+    /// A section of a content at the server, in memory: that of a message is compared first.
+    static func downloaded(
+        _ id: NodeID, _ section: ContentSection, _ tree: isolated Treesystem
+    ) async throws(TreeError) -> [UInt8]? {
+        let listed = try tree.read { machine throws(TreeError) in try self.listed(id, &machine.skeleton) }
+        // The author has signed for all sections together.
+        let components = listed == nil ? ContentComponents(section) : .all
+        guard let ticket = try await tree.downloadNodeData(id, components: components) else { return nil }
+        let kept: RetainedFile?
+        do throws(ContentError) { kept = try await ticket.value() } catch { throw TreeError(error) }
+        guard let kept else { return nil }
+        if let listed { try await compare(kept.file, listed, tree.disk) }
+        do throws(ContentError) { return try kept.file.read(section) } catch { throw TreeError(error) }
     }
 
     /// - Throws: `contentMismatch`; then the file is removed.

@@ -1,8 +1,11 @@
 import ThicketCommandLine
 
 /// The commands about messages between accounts.
-extension ThicketProgram {
-    static let messages = [messageSend, messageInbox, messageSignal, messageBurn]
+enum MessageCommands {
+    static let all = [send, inbox, signal, burn]
+
+    private static let accountOptions = ThicketProgram.accountOptions
+    private static let jsonOption = ThicketProgram.jsonOption
 
     private static let users = """
         USER is a login name, a contact, or the id of an account. Its keys are looked up in the server's key log first:
@@ -12,7 +15,7 @@ extension ThicketProgram {
     private static let text = Option.value(
         "text", "TEXT", "a text, '-' for standard input: arguments are visible to other users of this machine")
 
-    private static let messageSend = Command(
+    private static let send = Command(
         "tree send", summary: "send a text or a node of the tree to other accounts",
         details: """
             A node goes with what is directly below it; a text is kept below outbox. All receivers get it at once, or
@@ -33,7 +36,7 @@ extension ThicketProgram {
             Example("thicket tree send ben trips/plan.md", "a copy of a node"),
         ])
 
-    private static let messageInbox = Command(
+    private static let inbox = Command(
         "tree inbox", summary: "list the messages of other accounts, with their verified authors",
         details: """
             The oldest first: time and author, beginning of the text, attachments. 'tree cat' and 'tree get' read them
@@ -47,13 +50,13 @@ extension ThicketProgram {
             Example("thicket tree inbox --json | jq -r .text", "for a script"),
         ])
 
-    private static let messageSignal = Command(
+    private static let signal = Command(
         "tree signal", summary: "send a short text to other accounts, and keep nothing of it",
         details: "The text has at most some 8,000 bytes.\n\(users)",
         arguments: [.atLeastOne("USER", "a receiver")], options: [text, jsonOption] + accountOptions,
         examples: [Example("thicket tree signal ben --text 'typing…'", "for programs")])
 
-    private static let messageBurn = Command(
+    private static let burn = Command(
         "tree burn", summary: "remove a sent message from the inboxes of its receivers",
         details: """
             Only while it is there: what a receiver has moved, or read elsewhere, stays (exit code 3). Without USER, all
