@@ -52,6 +52,8 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     case badShareList(ShareListError)
     /// A list above or below another one, or outside of `home`.
     case nestedShareList
+    /// The tree has `TreeLimits.shareListsMax` lists.
+    case tooManyShareLists
 
     /// The word for the answer of a server.
     public var reason: RefusalReason {
@@ -74,7 +76,7 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .inboxFull: .inboxFull
         case .tooFrequent: .rate
         case .notPermitted: .permission
-        case .badShareList: .shareList
+        case .badShareList, .tooManyShareLists: .shareList
         case .nestedShareList: .nestedList
         }
     }
@@ -108,6 +110,7 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .notPermitted(let denial): "the caller's letters in this branch do not permit that: \(denial.rawValue)"
         case .badShareList(let error): error.description
         case .nestedShareList: "a branch is shared by one list, on a node below home"
+        case .tooManyShareLists: "a tree has at most \(TreeLimits.shareListsMax) lists"
         }
     }
 }

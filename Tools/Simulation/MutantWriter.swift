@@ -50,6 +50,13 @@ class MutantReader: StoreReader {
 
     final func inboxPolicy(of owner: BucketID) throws(StoreError) -> InboxPolicy { try inner.inboxPolicy(of: owner) }
 
+    final func listRoots(in bucket: BucketRow) throws(StoreError) -> Set<NodeID> { try inner.listRoots(in: bucket) }
+    final func readers(of root: NodeID, in bucket: BucketRow) throws(StoreError) -> [UserID]? {
+        try inner.readers(of: root, in: bucket)
+    }
+    final func children(
+        of parent: NodeID, by user: UserID, in bucket: BucketRow, limit: Int
+    ) throws(StoreError) -> [NodeID] { try inner.children(of: parent, by: user, in: bucket, limit: limit) }
     final func inboxCount(of sender: UserID, in bucket: BucketRow) throws(StoreError) -> InboxCount {
         try inner.inboxCount(of: sender, in: bucket)
     }

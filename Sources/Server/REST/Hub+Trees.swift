@@ -9,7 +9,8 @@ extension Hub {
         guard let bytes = channel.session.exchange?.call.bytes else { return }
         guard request.isReady else {
             let check = CopyCheck(
-                request: request, caller: feed.bucket.user, app: feed.bucket.app, directory: keyDirectory, bytes: bytes)
+                request: request, caller: request.member?.user ?? feed.bucket.user, owner: feed.bucket.user,
+                app: feed.bucket.app, directory: keyDirectory, bytes: bytes)
             return read(RESTBody(content: .copies(check), bytes: []), for: channel)
         }
         let id = request.batch.id.text

@@ -95,13 +95,17 @@ public struct ChangeRecord: Hashable, Sendable {
     public let diff: [UInt8]
     /// Whole body after the change as JSON if the row is a keyframe; otherwise nil.
     public let keyframe: [UInt8]?
+    /// The shared branches of a tree that the change belongs to; nil for none.
+    public let audience: ChangeAudience?
 
     /// Creates a log row from its columns; `keyframe` is nil unless the row is a keyframe.
     public init(
         gid: GlobalID, bucket: BucketRow, key: EntityKey, kind: ChangeKind, sourceVersion: Version?,
         endVersion: Version, previousOfEntity: GlobalID, previousKeyframe: GlobalID, previousOfBucket: GlobalID,
-        clientID: ClientID, changeID: ChangeID, timestamp: Int64, diff: [UInt8], keyframe: [UInt8]? = nil
+        clientID: ClientID, changeID: ChangeID, timestamp: Int64, diff: [UInt8], keyframe: [UInt8]? = nil,
+        audience: ChangeAudience? = nil
     ) {
+        self.audience = audience
         self.gid = gid
         self.bucket = bucket
         self.key = key

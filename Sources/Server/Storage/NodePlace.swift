@@ -39,14 +39,19 @@ public struct NodeRow: Hashable, Sendable {
     public let bytes: Int
     /// The account that has put it directly into the inbox; nil for the owner, and elsewhere.
     public let sender: UserID?
+    /// The account that has created it below a node, if it is not the owner; nil elsewhere.
+    public let member: UserID?
+    /// The accounts that its list permits to read; nil without a list. A node with one is the root of a shared branch.
+    public let readers: [UserID]?
 
     /// A row.
     public init(
         place: NodePlace, gid: GlobalID, changed: Int64, burnTime: Int64?, blob: BlobID?, bytes: Int,
-        sender: UserID? = nil
+        sender: UserID? = nil, member: UserID? = nil, readers: [UserID]? = nil
     ) {
         (self.place, self.gid, self.changed, self.burnTime) = (place, gid, changed, burnTime)
         (self.blob, self.bytes, self.sender) = (blob, bytes, sender)
+        (self.member, self.readers) = (member, readers)
     }
 
     /// The row of a stored record.
@@ -57,11 +62,33 @@ public struct NodeRow: Hashable, Sendable {
         self.init(
             place: place, gid: gid, changed: record[RecordKey.changed.rawValue]?.intValue ?? 0,
             burnTime: record[RecordKey.burnTime.rawValue]?.intValue, blob: BlobReference(of: record)?.blob,
-            bytes: bytes, sender: place.parent == .trunk(.inbox) ? Self.sender(of: record) : nil)
+            bytes: bytes, sender: place.parent == .trunk(.inbox) ? Self.sender(of: record) : nil,
+            member: Self.member(of: record, below: place.parent),
+            readers: record[RecordKey.shareList.rawValue].map { Self.readers(of: $0) })
     }
 }
 
 extension NodeRow {
+    /// The accounts that a list permits to read. It was read before it was stored.
+    static func readers(of list: JSONValue) -> [UserID] {
+        guard let list = try? ShareList(list) else { return [] }
+        return list.members.filter { $0.permissions.contains(.read) }.map(\.user)
+    }
+
+    /// The form in the table `node`: an array of strings.
+    var storedReaders: [UInt8]? { readers.map { JSONValue.array($0.map { .string($0.text) }).serialized() } }
+
+    /// - Returns: nil for bytes that `storedReaders` does not give.
+    static func readers(stored: [UInt8]) -> [UserID]? {
+        guard case .array(let names)? = try? JSONValue(parsing: stored) else { return nil }
+        let readers = names.compactMap { $0.stringValue.flatMap { try? UserID($0) } }
+        return readers.count == names.count ? readers : nil
+    }
+
+    private static func member(of record: JSONObject, below parent: NodeParent) -> UserID? {
+        if case .node = parent { sender(of: record) } else { nil }
+    }
+
     private static func sender(of record: JSONObject) -> UserID? {
         record[RecordKey.sender.rawValue]?.stringValue.flatMap { try? UserID($0) }
     }

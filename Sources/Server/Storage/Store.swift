@@ -102,6 +102,14 @@ public protocol StoreReader: AnyObject {
     func length(of blob: BlobID, by owner: BucketID, in bucket: BucketRow?) throws(StoreError) -> Int64?
     /// The policy of the inbox of the bucket's owner; the default if the owner has set none.
     func inboxPolicy(of owner: BucketID) throws(StoreError) -> InboxPolicy
+    /// The nodes of a tree that have a list: roots of shared branches.
+    func listRoots(in bucket: BucketRow) throws(StoreError) -> Set<NodeID>
+    /// The accounts that the list of a node permits to read; nil when the node has no list, or does not exist.
+    func readers(of root: NodeID, in bucket: BucketRow) throws(StoreError) -> [UserID]?
+    /// Nodes directly below a node that an account, not the owner, has created, at most `limit`.
+    func children(
+        of parent: NodeID, by user: UserID, in bucket: BucketRow, limit: Int
+    ) throws(StoreError) -> [NodeID]
     /// Nodes directly in the inbox of a tree that other accounts have put there, and those of one of them. Counted up
     /// to `TreeLimits.inboxNodesMax`.
     func inboxCount(of sender: UserID, in bucket: BucketRow) throws(StoreError) -> InboxCount

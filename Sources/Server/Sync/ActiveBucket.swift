@@ -24,7 +24,7 @@ final class ActiveBucket: RecencyNode {
     /// Bound on the number of its objects; nil: unlimited.
     var capacity: BucketCapacity?
     /// The open group's changes to the places of nodes; empty in buckets that are not trees.
-    private(set) var tree = ActiveTree()
+    private(set) var tree: ActiveTree
     /// The open group's batches, with their answers.
     private(set) var batches = [BatchID: BatchAnswer]()
     /// The policy of the owner's inbox, if it was needed.
@@ -45,8 +45,9 @@ final class ActiveBucket: RecencyNode {
 
     init(
         id: BucketID, owner: UserObjects, tag: UInt32, record: BucketRecord?, mode: BucketMode,
-        changeIDs: ChangeIDTail?
+        changeIDs: ChangeIDTail?, shared: Set<NodeID> = []
     ) {
+        tree = ActiveTree(shared: shared)
         self.mode = mode
         self.id = id
         self.owner = owner
@@ -66,7 +67,7 @@ final class ActiveBucket: RecencyNode {
     func write(_ tree: ActiveTree) { self.tree = tree }
 
     /// A single change was decided.
-    func write(_ node: NodeID, at place: NodePlace?) { tree.write(node, at: place) }
+    func write(_ node: NodeID, at place: NodePlace?) { tree.write(node, at: place, isShared: false) }
 
     /// Messages of a sender were decided.
     func deliver(_ count: Int, from sender: UserID) { tree.deliver(count, from: sender) }

@@ -10,13 +10,21 @@ struct ActiveTree {
     private var children = [NodeParent: Set<NodeID>]()
     /// Nodes that the open group has put into the inbox, by sender.
     private(set) var delivered = [UserID: Int]()
+    /// Roots of the tree's shared branches: those of the store, and what the group has changed of them.
+    private(set) var shared = Set<NodeID>()
 
     var isEmpty: Bool { changed.isEmpty }
 
+    /// A tree without changes.
+    init(shared: Set<NodeID> = []) { self.shared = shared }
+
     /// A change was decided.
     ///
-    /// - Parameter place: free, or the node's own; nil for a removal.
-    mutating func write(_ node: NodeID, at place: NodePlace?) {
+    /// - Parameters:
+    ///   - place: free, or the node's own; nil for a removal.
+    ///   - isShared: whether the record has a list.
+    mutating func write(_ node: NodeID, at place: NodePlace?, isShared: Bool) {
+        if isShared { shared.insert(node) } else if !shared.isEmpty { shared.remove(node) }
         if let old = changed[node] ?? nil {
             taken[old] = nil
             children[old.parent]?.remove(node)
@@ -36,5 +44,6 @@ struct ActiveTree {
     /// Changed nodes below a parent, in the order of their ids.
     func children(of parent: NodeParent) -> [NodeID] { children[parent]?.sorted() ?? [] }
 
-    mutating func removeAll() { self = ActiveTree() }
+    /// The group is durable, and its lists are those of the store.
+    mutating func removeAll() { self = ActiveTree(shared: shared) }
 }

@@ -27,7 +27,7 @@ struct BatchPlan {
     init(of bucket: ActiveBucket, _ request: TreeBatchRequest, in shard: ShardCore, now: Int64) {
         (self.shard, self.request, self.now) = (shard, request, now)
         isOnly = request.batch.operations.count == 1
-        trees = [Tree(owner: bucket.id.user, plan: TreePlan(of: bucket, in: shard, now: now))]
+        trees = [Tree(owner: bucket.id.user, plan: TreePlan(of: bucket, in: shard, now: now, by: request.actor))]
     }
 
     private var caller: BucketID { trees[0].bucket.id }
@@ -35,13 +35,18 @@ struct BatchPlan {
     var count: Int { trees.reduce(0) { $0 + $1.plan.steps.count } }
 
     /// Adds the changes of an operation.
-    mutating func add(_ operation: TreeOperation) throws(ChangeRejection) -> TreeOperationResult {
+    ///
+    /// - Parameter index: its place in the batch.
+    mutating func add(_ operation: TreeOperation, at index: Int) throws(ChangeRejection) -> TreeOperationResult {
         switch operation {
+        // Copies into a branch are puts; a member reaches no other tree through it.
+        case .copy where request.member != nil: throw ChangeRejection(TreeRefusal.blocked)
+        case .burn where request.member != nil: throw ChangeRejection(TreeRefusal.nodeMissing)
         case .copy(let copy): return .version(try add(copy))
         case .burn(let node, let receiver): return .branch(try burn(node, of: receiver))
         case .put, .delete, .deleteTree:
             bound(0)
-            return try trees[0].plan.add(operation, isOnly: isOnly)
+            return try trees[0].plan.add(operation, request.proofs[index] ?? PutProof(), isOnly: isOnly)
         }
     }
 

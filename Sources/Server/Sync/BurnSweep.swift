@@ -41,7 +41,7 @@ struct BurnSweep {
             else { break }
             shard.write(
                 step.decision, to: shard.entity(of: step, in: bucket), author: author, changeID: changeID,
-                hash: shard.identity.hash(of: changeID), isStep: true)
+                hash: shard.identity.hash(of: changeID), audience: step.audience, isStep: true)
             shard.group.burnedCount += 1
         }
         bucket.write(plan.view.tree)

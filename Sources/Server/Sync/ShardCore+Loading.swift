@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketTreeShape
 
 /// Loading buckets and objects into the shard's memory, and evicting them.
 extension ShardCore {
@@ -15,16 +16,22 @@ extension ShardCore {
                 )
             }
             let mode = try mode(of: id, record)
+            let shared = try mode == .tree ? listRoots(of: record) : []
             let bound = mode.mayHaveCapacity ? try capacity(of: id, record) : nil
             bucket = ActiveBucket(
                 id: id, owner: objects.join(id), tag: codec.tag(of: id), record: record, mode: mode,
-                changeIDs: changeIDs)
+                changeIDs: changeIDs, shared: shared)
             bucket.capacity = bound
             if bucket.mayHoldNotes { bucket.noteCount = try noteCount(of: id, record) }
             buckets[id] = bucket
         }
         bucketRecency.touch(bucket, bytes: bucket.memory)
         return bucket
+    }
+
+    private func listRoots(of record: BucketRecord?) throws(ChangeRejection) -> Set<NodeID> {
+        guard let row = record?.row else { return [] }
+        return try reading { () throws(StoreError) in try store.listRoots(in: row) }
     }
 
     /// The object in memory, parsed; loaded if necessary. nil when the key never existed.

@@ -7,10 +7,16 @@ extension ShardCore {
     func decide(_ request: TreeBatchRequest, _ submitted: SubmittedChange) throws(ChangeRejection) {
         guard submitted.canWrite else { throw ChangeRejection(.unauthorized, "the token is read-only") }
         let bucket = try activeBucket(submitted.bucket)
-        guard bucket.mode == .tree else { throw ChangeRejection(.notFound, "the bucket is not a tree") }
         let batch = request.batch
+        guard request.member == nil || bucket.mode == .tree else {
+            throw ChangeRejection(TreeRefusal.notPermitted(.noRead))
+        }
+        guard bucket.mode == .tree else { throw ChangeRejection(.notFound, "the bucket is not a tree") }
         if let known = try answer(of: batch.id, in: bucket) {
-            guard known.digest == request.digest else { throw ChangeRejection(TreeRefusal.otherBatch) }
+            guard known.digest == request.answerDigest else {
+                try checkMembership(request, in: bucket, now: submitted.now)
+                throw ChangeRejection(TreeRefusal.otherBatch)
+            }
             return group.add(BatchOutcome(origin: submitted.origin, answer: known.answer), of: bucket)
         }
         do throws(OperationRejection) {
@@ -26,13 +32,22 @@ extension ShardCore {
         }
     }
 
+    /// An account without letters learns nothing, not even that a batch was made.
+    private func checkMembership(
+        _ request: TreeBatchRequest, in bucket: ActiveBucket, now: Int64
+    ) throws(ChangeRejection) {
+        guard let member = request.member else { return }
+        let list = try ShardTree(shard: self, bucket: bucket).record(of: member.root)?.shareList
+        guard list?.member(member.user) != nil else { throw ChangeRejection(TreeRefusal.notPermitted(.noRead)) }
+    }
+
     private static func results(
         of batch: TreeBatch, in plan: inout BatchPlan
     ) throws(OperationRejection) -> [TreeOperationResult] {
         var results = [TreeOperationResult]()
         results.reserveCapacity(batch.operations.count)
         for (index, operation) in batch.operations.enumerated() {
-            do throws(ChangeRejection) { results.append(try plan.add(operation)) } catch {
+            do throws(ChangeRejection) { results.append(try plan.add(operation, at: index)) } catch {
                 throw OperationRejection(error, at: index)
             }
         }
@@ -74,7 +89,7 @@ extension ShardCore {
         if !marked.isEmpty, let row = bucket.record?.row {
             bucket.record(
                 BatchAnswer(
-                    bucket: row, batch: request.batch.id, digest: request.digest, answer: answer, gid: last,
+                    bucket: row, batch: request.batch.id, digest: request.answerDigest, answer: answer, gid: last,
                     time: submitted.now))
             // The answer depends on the changes in all trees, also if the caller's has none.
             group.touch(bucket)
@@ -105,7 +120,7 @@ extension ShardCore {
         for (step, changeID) in zip(tree.plan.steps, changeIDs) {
             write(
                 step.decision, to: entity(of: step, in: bucket), author: author, changeID: changeID,
-                hash: identity.hash(of: changeID), isStep: true)
+                hash: identity.hash(of: changeID), audience: step.audience, isStep: true)
         }
         bucket.write(tree.plan.view.tree)
         guard tree.messages > 0 else { return }

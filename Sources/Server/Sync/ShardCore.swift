@@ -214,11 +214,13 @@ public final class ShardCore {
             recordOptions(change.key, of: bucket.id.app)
         }
         if bucket.mayHoldNotes { try checkNote(decision, before: entity?.state, in: bucket) }
+        let audience = try audience(of: decision, shape, in: bucket)
         try admit(bucket)
         let target = entity ?? newEntity(change.key, in: bucket)
         let isCreation = target.state.isDeleted
         write(
-            decision, to: target, author: submitted, changeID: change.changeID, hash: hash, keyframe: keyframe)
+            decision, to: target, author: submitted, changeID: change.changeID, hash: hash, keyframe: keyframe,
+            audience: audience)
         if case .tree(let tree) = shape { bucket.write(tree.node, at: NodePlace(of: decision.state.value)) }
         if isCreation, bucket.capacity != nil { evict(in: bucket, now: submitted.now) }
         return nil
@@ -276,7 +278,7 @@ public final class ShardCore {
     /// Adds the row of a decided change, and its answer, to the group.
     func write(
         _ decision: Decision, to entity: ActiveEntity, author: SubmittedChange, changeID: ChangeID, hash: UInt64,
-        keyframe made: [UInt8]? = nil, isStep: Bool = false
+        keyframe made: [UInt8]? = nil, audience: ChangeAudience? = nil, isStep: Bool = false
     ) {
         let bucket = entity.bucket
         guard let gid = nextGlobalID, let record = bucket.record else {
@@ -285,12 +287,16 @@ public final class ShardCore {
         nextGlobalID = gid + 1
         if group.batch.isEmpty { group.firstGlobalID = gid }
         let diff = decision.diffText
-        let body = made ?? keyframe(after: decision, of: entity, diffBytes: diff.count)
+        let isEntry = audience?.isEntry ?? false
+        let body =
+            made
+            ?? (isEntry
+                ? decision.state.value.serialized() : keyframe(after: decision, of: entity, diffBytes: diff.count))
         let row = ChangeRecord(
             gid: gid, bucket: record.row, key: entity.key, kind: decision.isRemoval ? .remove : .modify,
             sourceVersion: decision.source, endVersion: decision.state.version, previousOfEntity: entity.gid,
             previousKeyframe: entity.keyframe, previousOfBucket: record.head, clientID: author.clientID,
-            changeID: changeID, timestamp: author.now, diff: diff, keyframe: body)
+            changeID: changeID, timestamp: author.now, diff: diff, keyframe: body, audience: audience)
         let element = ChangeElement.encode(row, codec, tag: bucket.tag)
         if bucket.capacity != nil {
             bucket.capacity?.count += (entity.state.isDeleted ? 1 : 0) - (decision.state.isDeleted ? 1 : 0)

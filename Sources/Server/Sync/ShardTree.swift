@@ -3,7 +3,7 @@ import ThicketTreeShape
 
 /// The tree on which a shard decides: the rows of the store, and over them what the open group has changed, and what a
 /// plan would change.
-struct ShardTree: TreeView {
+struct ShardTree: BranchView {
     let shard: ShardCore
     let bucket: ActiveBucket
     /// The places that the group and the plan have changed.
@@ -28,7 +28,8 @@ struct ShardTree: TreeView {
     /// Adds a decided change, which the group does not have yet.
     mutating func plan(_ state: ObjectState, of node: NodeID) {
         planned[node] = state
-        tree.write(node, at: state.isDeleted ? nil : NodePlace(of: state.value))
+        let place = state.isDeleted ? nil : NodePlace(of: state.value)
+        tree.write(node, at: place, isShared: place != nil && state.value.contains(RecordKey.shareList.rawValue))
     }
 
     func version(of node: NodeID) throws(ChangeRejection) -> Version {
@@ -37,6 +38,28 @@ struct ShardTree: TreeView {
             !state.isDeleted
         else { return 0 }
         return state.version
+    }
+
+    var listRoots: Set<NodeID> { tree.shared }
+
+    /// What a check of branches needs is rare: the record is read from the object, not from the table of nodes.
+    func record(of node: NodeID) throws(ChangeRejection) -> NodeRecord? {
+        var state = planned[node]
+        if state == nil, let key = try? EntityKey(node.text) { state = try shard.activeEntity(key, in: bucket)?.state }
+        guard let state, !state.isDeleted else { return nil }
+        do throws(RecordFault) { return try NodeRecord(state.value, from: .server) } catch {
+            throw ChangeRejection(.serverError, "a stored record cannot be read: \(error)")
+        }
+    }
+
+    func hasChild(of parent: NodeID, by user: UserID) throws(ChangeRejection) -> Bool {
+        for child in tree.children(of: .node(parent)) where try record(of: child)?.stamps.sender == user { return true }
+        guard let row = bucket.record?.row else { return false }
+        let limit = 1 + tree.changed.count
+        let stored = try shard.reading { () throws(StoreError) in
+            try shard.store.children(of: parent, by: user, in: row, limit: limit)
+        }
+        return stored.contains { !tree.changed.keys.contains($0) }
     }
 
     func parent(of node: NodeID) throws(ChangeRejection) -> NodeParent? { try place(of: node)?.parent }

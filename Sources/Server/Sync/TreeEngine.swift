@@ -16,7 +16,8 @@ struct TreeEngine {
     /// - Parameters:
     ///   - source: `sv`; nil for a new node.
     ///   - state: newest state; nil when the key never existed.
-    ///   - sender: the author, if it is not the owner of the tree.
+    ///   - sender: the account that has sent or created the node, if it is not the owner of the tree; nil: the one
+    ///     that is known.
     func decide<View: TreeView>(
         _ change: TreeChange, source: Version?, state: ObjectState?, in tree: View, from sender: UserID? = nil
     ) throws(View.Failure) -> ChangeEngine.Outcome {
@@ -30,8 +31,6 @@ struct TreeEngine {
         do throws(ChangeRejection) { record = try change.record(onto: live.map { Self.unstamped($0.value) }) } catch {
             return .failure(error)
         }
-        // Nothing checks lists yet.
-        guard record.shareList == nil else { return .failure(ChangeRejection(TreeRefusal.nestedShareList)) }
         if let refusal = try TreeCheck.refusal(of: record, at: change.node, replacing: source, in: tree) {
             return .failure(ChangeRejection(refusal))
         }

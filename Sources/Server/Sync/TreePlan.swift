@@ -10,6 +10,8 @@ struct TreePlan {
         /// The object as it was loaded; nil when the key never existed. It may have been evicted since.
         let entity: ActiveEntity?
         let decision: Decision
+        /// The shared branches that the change belongs to.
+        var audience: ChangeAudience?
     }
 
     /// The tree after the steps.
@@ -17,6 +19,7 @@ struct TreePlan {
     private(set) var steps = [Step]()
     private var loaded = [NodeID: ActiveEntity]()
     private let engine: TreeEngine
+    private let branches: BranchCheck
     /// Changes that the plan may make.
     var changesMax: Int
     /// Survivors that the answers of all removals may still list.
@@ -26,8 +29,13 @@ struct TreePlan {
     ///
     /// - Parameters:
     ///   - now: the time of the changes, milliseconds since 1970.
+    ///   - actor: the account that changes the tree.
     ///   - changesMax: a removal of a branch ends there; other changes beyond it are refused.
-    init(of bucket: ActiveBucket, in shard: ShardCore, now: Int64, changesMax: Int = TreeLimits.batchChangesMax) {
+    init(
+        of bucket: ActiveBucket, in shard: ShardCore, now: Int64, by actor: TreeActor = .owner,
+        changesMax: Int = TreeLimits.batchChangesMax
+    ) {
+        branches = BranchCheck(actor, in: TreePlace(app: bucket.id.app, owner: bucket.id.user))
         view = ShardTree(shard: shard, bucket: bucket, isPlan: true)
         engine = TreeEngine(
             documentBytesMax: shard.settings.documentBytesMax, versionBase: shard.identity.versionBase, now: now)
@@ -36,14 +44,21 @@ struct TreePlan {
 
     /// Adds the changes of an operation.
     ///
-    /// - Parameter isOnly: whether the batch has no other operation: then a large branch is removed in parts.
-    mutating func add(_ operation: TreeOperation, isOnly: Bool) throws(ChangeRejection) -> TreeOperationResult {
+    /// - Parameters:
+    ///   - proof: what is known of the signatures of a put.
+    ///   - isOnly: whether the batch has no other operation: then a large branch is removed in parts.
+    mutating func add(
+        _ operation: TreeOperation, _ proof: PutProof, isOnly: Bool
+    ) throws(ChangeRejection) -> TreeOperationResult {
         switch operation {
         case .put(let node, let source, let record):
-            return .version(try add(TreeChange(.whole(record), of: node), source: source))
+            let audiences = try audiences(of: record, at: node, replacing: source, proof)
+            return .version(try add(TreeChange(.whole(record), of: node), source: source, audiences))
         case .delete(let node, let source):
-            return .version(try add(TreeChange(.removal, of: node), source: source))
+            return .version(try remove(node, source: source))
         case .deleteTree(let branch):
+            // A member is answered what the visit of a branch finds: it must be the member's branch.
+            if branches.actor.isMember { _ = try audiences(ofRemoved: branch.node) }
             let outcome = try remove(branch)
             guard !outcome.hasMore || (isOnly && outcome.removed > 0) else {
                 throw ChangeRejection(TreeRefusal.batchTooLarge)
@@ -55,14 +70,58 @@ struct TreePlan {
         }
     }
 
+    // MARK: Shared branches
+
+    /// Whether the tree has shared branches, or is a member's to change. Nothing else needs their checks.
+    private var hasBranches: Bool { !view.listRoots.isEmpty || branches.actor.isMember }
+
+    private func audiences(
+        of record: NodeRecord, at node: NodeID, replacing source: Version, _ proof: PutProof
+    ) throws(ChangeRejection) -> BranchChange {
+        guard hasBranches || record.shareList != nil else { return BranchChange() }
+        return try Self.admitted(branches.put(record, at: node, replacing: source, proof, in: view))
+    }
+
+    private func audiences(ofRemoved node: NodeID) throws(ChangeRejection) -> BranchChange {
+        guard hasBranches else { return BranchChange() }
+        return try Self.admitted(branches.removal(of: node, in: view))
+    }
+
+    private static func admitted(_ verdict: BranchCheck.Verdict) throws(ChangeRejection) -> BranchChange {
+        do throws(TreeRefusal) { return try verdict.get() } catch { throw ChangeRejection(error) }
+    }
+
+    /// A member's record refers to a blob that the member has uploaded, or that the node has already.
+    private func checkBlob(of decision: Decision, before state: ObjectState?) throws(ChangeRejection) {
+        guard case .member(let user, _) = branches.actor else {
+            return try view.shard.checkBlob(of: decision, in: view.bucket)
+        }
+        if let state, !state.isDeleted, let blob = BlobReference(of: state.value),
+            blob == BlobReference(of: decision.state.value)
+        {
+            return
+        }
+        try view.shard.checkBlob(of: decision, by: user, in: view.bucket)
+    }
+
+    // MARK: Changes
+
+    private mutating func remove(_ node: NodeID, source: Version) throws(ChangeRejection) -> Version {
+        let audiences = try audiences(ofRemoved: node)
+        return try add(TreeChange(.removal, of: node), source: source, audiences)
+    }
+
     /// - Returns: the node's version after the change.
-    private mutating func add(_ change: TreeChange, source: Version) throws(ChangeRejection) -> Version {
+    private mutating func add(
+        _ change: TreeChange, source: Version, _ audiences: BranchChange
+    ) throws(ChangeRejection) -> Version {
         guard steps.count < changesMax else { throw ChangeRejection(TreeRefusal.batchTooLarge) }
         let key = try Self.key(of: change.node)
         let state = try state(of: change.node, key, isParsed: !change.isRemoval)
-        let decision = try engine.decide(change, source: source, state: state, in: view).get()
-        try view.shard.checkBlob(of: decision, in: view.bucket)
-        steps.append(Step(key: key, entity: loaded[change.node], decision: decision))
+        let decision = try engine.decide(change, source: source, state: state, in: view, from: audiences.creator).get()
+        try checkBlob(of: decision, before: state)
+        let audience = ChangeAudience(audiences, isRemoval: change.isRemoval, isNew: state?.isDeleted ?? true)
+        steps.append(Step(key: key, entity: loaded[change.node], decision: decision, audience: audience))
         view.plan(decision.state, of: change.node)
         return decision.state.version
     }
@@ -80,6 +139,7 @@ struct TreePlan {
         let key = try Self.key(of: node)
         // Also a node that was removed has a state: what a receiver has removed is not delivered again.
         guard try state(of: node, key, isParsed: false) == nil else { throw ChangeRejection(TreeRefusal.repeated) }
+        guard record.shareList == nil else { throw ChangeRejection(TreeRefusal.nestedShareList) }
         let decision = try engine.decide(
             TreeChange(.whole(record), of: node), source: nil, state: nil, in: view, from: sender
         ).get()
@@ -156,7 +216,7 @@ struct TreePlan {
             visit.outcome.hasMore = true
             return false
         }
-        _ = try add(TreeChange(.removal, of: node), source: version)
+        _ = try remove(node, source: version)
         visit.outcome.removed += 1
         return true
     }

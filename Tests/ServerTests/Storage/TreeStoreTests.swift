@@ -176,8 +176,9 @@ struct TreeStoreTests {
             ALTER TABLE node DROP COLUMN blob; DROP TABLE blob; DROP TABLE upload; DROP TABLE blob_use;
             DROP TABLE blob_gone; ALTER TABLE node DROP COLUMN bytes; DROP TABLE tree_use;
             DROP INDEX node_sender; ALTER TABLE node DROP COLUMN sender; DROP TABLE inbox_policy; DROP TABLE key_entry;
-            DROP TABLE key_log; DROP TABLE key_rotation;
-            PRAGMA user_version=\(Schema.version - 5)
+            DROP TABLE key_log; DROP TABLE key_rotation; DROP INDEX node_shared; DROP INDEX node_member;
+            ALTER TABLE node DROP COLUMN shared; ALTER TABLE node DROP COLUMN member; ALTER TABLE chg DROP COLUMN aud;
+            PRAGMA user_version=\(Schema.version - 6)
             """, in: "thicket.db")
         _ = try SQLiteStore(path: path, settings: .testing).makeWriter()
         let database = try Database(path: path)

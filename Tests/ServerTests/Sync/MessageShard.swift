@@ -24,6 +24,10 @@ struct TestDirectory: KeyDirectory {
 
     func newestKeys(of user: UserID, in app: AppID) -> PublicKeys? { app.text == Self.app ? keys[user] : nil }
 
+    func keys(of user: UserID, id: String, in app: AppID) -> PublicKeys? {
+        newestKeys(of: user, in: app).flatMap { $0.id == id ? $0 : nil }
+    }
+
     func key(of name: String) throws -> Ed25519.SigningKey? { signing[try UserID(name)] }
 
     /// A copy for a receiver, signed by its author. The sealed parts have only the form.
@@ -66,12 +70,13 @@ extension TestShard {
         let batch = TreeBatch(id: BatchID(UInt128(id)), operations)
         let request = try TreeBatchRequest(parsing: JSONValue.object(batch.object).serialized())
         let bucket = try tree(of: name)
-        let check = CopyCheck(request: request, caller: bucket.user, app: bucket.app, directory: directory)
+        let check = CopyCheck(
+            request: request, caller: bucket.user, owner: bucket.user, app: bucket.app, directory: directory)
         return SubmittedChange(
             origin: ChangeOrigin(connection: 2, channel: 0), bucket: bucket, clientID: try ClientID("web"),
             library: .other, canWrite: true,
             request: ChangeRequest(key: batch.id.text, ccid: batch.id.text, operation: .modify),
-            now: now ?? 5_000 + Int64(id), batch: request.hasCopies ? check.checked() : request)
+            now: now ?? 5_000 + Int64(id), batch: request.isReady ? request : check.checked())
     }
 
     /// Sends one batch; the reply is its answer.

@@ -24,6 +24,19 @@ struct KeyLogRows {
         return try bytes.map { (bytes) throws(SQLiteError) in try Self.parse(bytes) }
     }
 
+    /// The keys with an id in the user's entries.
+    func keys(of user: String, id: String, in app: String) throws(SQLiteError) -> PublicKeys? {
+        var found: PublicKeys?
+        try database.statement(
+            "SELECT bytes FROM key_entry WHERE app = ?1 AND user = ?2 ORDER BY number DESC"
+        ).bind(1, app).bind(2, user).forEach { (row) throws(SQLiteError) in
+            guard found == nil else { return }
+            let keys = try Self.parse(row.bytes(0)).keys
+            if keys.id.utf8.elementsEqual(id.utf8) { found = keys }
+        }
+        return found
+    }
+
     /// Whether the user can sign in: an account of this server, a partner's user, or one with a token. The entries of
     /// an account stay when it ends.
     func exists(_ user: String, in app: String) throws(SQLiteError) -> Bool {

@@ -47,6 +47,14 @@ public final class KeyLogs: KeyDirectory {
         }
     }
 
+    /// Keys of the user's chain. An account that has ended has its entries; what it signed stays signed.
+    public func keys(of user: UserID, id: String, in app: AppID) -> PublicKeys? {
+        contents.withLock { contents in
+            let rows = try? rows(&contents)
+            return (try? rows?.keys(of: user.text, id: id, in: app.text)).flatMap { $0 }
+        }
+    }
+
     /// Adds entries that were committed since to the log in memory, if it is there.
     func follow(_ app: String) throws(Fault) {
         try contents.withLock { (contents) throws(Fault) in

@@ -31,6 +31,13 @@ extension StoreAuditor {
         guard row.sender == (record.parent == .trunk(.inbox) ? record.stamps.sender : nil) else {
             throw broken("the table of nodes has another sender")
         }
+        guard row.readers == record.shareList.map({ NodeRow.readers(of: $0.json) }) else {
+            throw broken("the table of nodes has other readers of a shared branch")
+        }
+        // Rows from before branches were shared have none until the node's next change.
+        guard row.member == nil || row.member == record.stamps.sender else {
+            throw broken("the table of nodes has another creator")
+        }
         try auditReference(record, at: node, in: bucket)
     }
 

@@ -119,6 +119,22 @@ class MemoryReader: StoreReader {
         try state().policies[MemoryState.Owner(app: owner.app, user: owner.user)] ?? InboxPolicy()
     }
 
+    final func listRoots(in bucket: BucketRow) throws(StoreError) -> Set<NodeID> {
+        Set(try state().nodes[bucket]?.rows.filter { $0.value.readers != nil }.keys.map { $0 } ?? [])
+    }
+
+    final func readers(of root: NodeID, in bucket: BucketRow) throws(StoreError) -> [UserID]? {
+        try state().nodes[bucket]?.rows[root]?.readers
+    }
+
+    final func children(
+        of parent: NodeID, by user: UserID, in bucket: BucketRow, limit: Int
+    ) throws(StoreError) -> [NodeID] {
+        let rows = try state().nodes[bucket]?.rows ?? [:]
+        let found = rows.filter { $0.value.place.parent == .node(parent) && $0.value.member == user }.keys
+        return Array(found.sorted().prefix(limit))
+    }
+
     final func inboxCount(of sender: UserID, in bucket: BucketRow) throws(StoreError) -> InboxCount {
         let senders = try state().nodes[bucket]?.rows.values.compactMap(\.sender) ?? []
         return InboxCount(all: senders.count, ofSender: senders.count { $0 == sender })

@@ -15,6 +15,8 @@ struct NodeQueries {
     let usage: Statement
     let inboxCount: Statement
     let policy: Statement
+    let listRoots: Statement
+    let byMember: Statement
 
     /// The texts of the reads whose cost must not grow with the tree; a test holds their plans.
     enum Text {
@@ -36,6 +38,8 @@ struct NodeQueries {
             SELECT (SELECT count(*) FROM (SELECT 1 FROM node WHERE b = ?1 AND sender IS NOT NULL LIMIT ?3)),
                 (SELECT count(*) FROM (SELECT 1 FROM node WHERE b = ?1 AND sender = ?2 LIMIT ?3))
             """
+        static let listRoots = "SELECT id FROM node WHERE b = ?1 AND shared IS NOT NULL"
+        static let byMember = "SELECT id FROM node WHERE b = ?1 AND parent = ?2 AND member = ?3 LIMIT ?4"
         static let oldAnswers = """
             SELECT b, id, length(answer) FROM batch WHERE ts < ?1 ORDER BY ts LIMIT ?2
             """
@@ -43,7 +47,7 @@ struct NodeQueries {
 
     init(_ database: Database) throws(SQLiteError) {
         row = try database.prepare(
-            "SELECT parent, tag, gid, t, x, blob, bytes, sender FROM node WHERE b = ?1 AND id = ?2")
+            "SELECT parent, tag, gid, t, x, blob, bytes, sender, member, shared FROM node WHERE b = ?1 AND id = ?2")
         atPlace = try database.prepare("SELECT id FROM node WHERE b = ?1 AND parent = ?2 AND tag = ?3")
         children = try database.prepare("SELECT id FROM node WHERE b = ?1 AND parent = ?2 ORDER BY tag LIMIT ?3")
         newest = try database.prepare(Text.newest)
@@ -59,6 +63,8 @@ struct NodeQueries {
             """)
         inboxCount = try database.prepare(Text.inboxCount)
         policy = try database.prepare("SELECT content FROM inbox_policy WHERE app = ?1 AND user = ?2")
+        listRoots = try database.prepare(Text.listRoots)
+        byMember = try database.prepare(Text.byMember)
         usage = try database.prepare("SELECT nodes, bytes FROM tree_use WHERE b = ?1")
     }
 }

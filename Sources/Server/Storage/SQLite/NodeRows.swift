@@ -20,8 +20,8 @@ struct NodeRows {
         self.database = database
         insertion = try database.prepare(
             """
-            INSERT INTO node (b, id, parent, tag, gid, t, x, blob, kids, bytes, sender)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+            INSERT INTO node (b, id, parent, tag, gid, t, x, blob, kids, bytes, sender, member, shared)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
             """)
         deletion = try database.prepare("DELETE FROM node WHERE b = ?1 AND id = ?2 RETURNING parent, kids, blob, bytes")
         adding = try database.prepare(
@@ -104,7 +104,8 @@ struct NodeRows {
         let parent = row.place.parent.stored
         try insertion.bind(1, write.bucket).bind(2, write.node.octets).bind(3, parent)
             .bind(4, row.place.tag.stored).bind(5, row.gid).bind(6, row.changed).bind(7, row.burnTime)
-            .bind(8, row.blob?.octets).bind(9, kids).bind(10, Int64(row.bytes)).bind(11, row.sender?.text).run()
+            .bind(8, row.blob?.octets).bind(9, kids).bind(10, Int64(row.bytes)).bind(11, row.sender?.text)
+            .bind(12, row.member?.text).bind(13, row.storedReaders).run()
         effects.add(1, Int64(row.bytes), to: write.bucket)
         effects.kids[Parent(bucket: write.bucket, id: parent), default: 0] += 1
         guard let blob = row.blob?.octets else { return true }
@@ -234,6 +235,33 @@ extension SQLiteReader {
         }
     }
 
+    final func listRoots(in bucket: BucketRow) throws(StoreError) -> Set<NodeID> {
+        var found = [[UInt8]]()
+        try storing("listing shared branches") { () throws(SQLiteError) in
+            try queries.nodes.listRoots.bind(1, bucket).forEach { (row) throws(SQLiteError) in
+                found.append(row.bytes(0))
+            }
+        }
+        var roots = Set<NodeID>()
+        for octets in found { roots.insert(try Self.node(octets, bucket)) }
+        return roots
+    }
+
+    final func readers(of root: NodeID, in bucket: BucketRow) throws(StoreError) -> [UserID]? {
+        try nodeRow(of: root, in: bucket)?.readers
+    }
+
+    final func children(
+        of parent: NodeID, by user: UserID, in bucket: BucketRow, limit: Int
+    ) throws(StoreError) -> [NodeID] {
+        var found = [[UInt8]]()
+        try storing("listing nodes of a member") { () throws(SQLiteError) in
+            try queries.nodes.byMember.bind(1, bucket).bind(2, parent.octets).bind(3, user.text).bind(4, Int64(limit))
+                .forEach { (row) throws(SQLiteError) in found.append(row.bytes(0)) }
+        }
+        return try found.map { (octets) throws(StoreError) in try Self.node(octets, bucket) }
+    }
+
     final func usage(of owner: BucketID, in bucket: BucketRow) throws(StoreError) -> TreeUsage {
         try reading { () throws(StoreError) in
             try storing("reading the usage of a tree") { () throws(SQLiteError) in
@@ -256,7 +284,7 @@ extension SQLiteReader {
 }
 
 extension NodeRow {
-    /// The columns parent, tag, gid, t, x, blob, bytes and sender.
+    /// The columns parent, tag, gid, t, x, blob, bytes, sender, member and shared.
     ///
     /// - Returns: nil when they are not a place.
     fileprivate init?(stored row: Statement) {
@@ -265,7 +293,14 @@ extension NodeRow {
             place: NodePlace(parent: parent, tag: tag), gid: row.integer(2), changed: row.integer(3),
             burnTime: row.optionalInteger(4), blob: row.optionalBytes(5).flatMap(BlobID.init(octets:)),
             bytes: Int(row.integer(6)),
-            sender: row.optionalBytes(7).flatMap { try? UserID(String(decoding: $0, as: UTF8.self)) })
+            sender: Self.user(row, 7), member: Self.user(row, 8),
+            readers: row.optionalBytes(9).map { Self.readers(stored: $0) ?? [] })
+    }
+}
+
+extension NodeRow {
+    fileprivate static func user(_ row: Statement, _ column: Int32) -> UserID? {
+        row.optionalBytes(column).flatMap { try? UserID(String(decoding: $0, as: UTF8.self)) }
     }
 }
 

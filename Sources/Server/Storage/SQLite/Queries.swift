@@ -35,7 +35,7 @@ struct Queries {
         stretch = try database.prepare(
             "SELECT gid, op, sv, diff, snap FROM chg WHERE gid >= ?1 AND gid <= ?2 ORDER BY gid DESC")
         change = try database.prepare(
-            "SELECT b, k, op, sv, ev, pe, pk, pb, client, ccid, ts, diff, snap FROM chg WHERE gid = ?1")
+            "SELECT b, k, op, sv, ev, pe, pk, pb, client, ccid, ts, diff, snap, aud FROM chg WHERE gid = ?1")
         changeID = try database.prepare("SELECT pb, ccid FROM chg WHERE gid = ?1")
         keptBody = try database.prepare("SELECT body FROM ver WHERE b = ?1 AND k = ?2 AND ver = ?3")
         clientName = try database.prepare("SELECT name FROM client WHERE id = ?1")

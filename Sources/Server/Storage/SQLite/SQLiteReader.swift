@@ -234,7 +234,7 @@ extension SQLiteReader: LogSource {
             sourceVersion: row.sourceVersion, endVersion: row.endVersion, previousOfEntity: row.previousOfEntity,
             previousKeyframe: row.previousKeyframe, previousOfBucket: row.previousOfBucket,
             clientID: try clientName(row.client), changeID: try .stored(changeID), timestamp: row.timestamp,
-            diff: row.diff, keyframe: row.keyframe)
+            diff: row.diff, keyframe: row.keyframe, audience: row.audience.flatMap(ChangeAudience.init(octets:)))
     }
 
     /// A row of `chg` before its names are parsed.
@@ -252,6 +252,7 @@ extension SQLiteReader: LogSource {
         let timestamp: Int64
         let diff: [UInt8]
         let keyframe: [UInt8]?
+        let audience: [UInt8]?
 
         init(_ row: Statement) {
             bucket = row.integer(0)
@@ -267,6 +268,7 @@ extension SQLiteReader: LogSource {
             timestamp = row.integer(10)
             diff = row.bytes(11)
             keyframe = row.optionalBytes(12)
+            audience = row.optionalBytes(13)
         }
     }
 }

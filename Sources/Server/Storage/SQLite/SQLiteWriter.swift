@@ -234,6 +234,7 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
         row.bind(9, change.previousOfBucket)
         row.bind(10, try clientRow(change.clientID))
         row.bind(12, change.timestamp)
+        row.bind(15, change.audience?.octets)
         // Long values are passed to SQLite without a copy, until the row is written.
         let failure = change.key.text.withBytes { key in
             row.bind(3, textInPlace: key)
@@ -374,8 +375,8 @@ private struct Inserts {
     init(_ database: Database) throws(SQLiteError) {
         change = try database.prepare(
             """
-            INSERT INTO chg (gid, b, k, op, sv, ev, pe, pk, pb, client, ccid, ts, diff, snap)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+            INSERT INTO chg (gid, b, k, op, sv, ev, pe, pk, pb, client, ccid, ts, diff, snap, aud)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
             """)
         bucket = try database.prepare(
             """

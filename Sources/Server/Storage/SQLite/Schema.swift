@@ -27,7 +27,8 @@ enum Schema {
         // - chg (changes, the log): `op` 0 modified, 1 removed; `sv` source version that the diff applies to, NULL for
         //   a creation; `ev` end version; `pe`, `pk`, `pb` gids of the previous change of the entity, of the previous
         //   keyframe of the entity and of the previous change of the bucket, 0 for none; `ccid` packed
-        //   (`PackedChangeID`); `ts` time; `snap` whole body of a keyframe.
+        //   (`PackedChangeID`); `ts` time; `snap` whole body of a keyframe;
+        //   `aud` the shared branches that the change belongs to (`ChangeAudience`), NULL for none.
         // - old_ccid (ccids of rows that retention has cut): `h` keyed hash; `ts` time of the change.
         // - ver (bodies kept apart from the log): `ver` version; `body` JSON.
         // - seg (segments): `high` newest gid that the segment covers; `count` objects; `bytes` length of `content`
@@ -35,7 +36,9 @@ enum Schema {
         // - node (the nodes of trees that are not removed): `id` 16 bytes; `parent` the 16 bytes of a node or the name
         //   of a trunk; `tag` 20 bytes; `gid` its newest change; `t` the stamp of that change; `x` its burn time, NULL
         //   for none; `kids` number of nodes directly below; `blob` the blob that the record refers to;
-        //   `bytes` of the record; `sender` the account that has put it into the inbox, NULL for others.
+        //   `bytes` of the record; `sender` the account that has put it into the inbox, NULL for others; `member` the
+        //   account that has created it below a node, NULL for the owner; `shared` the readers of the branch of which
+        //   it is the root, as a JSON array, NULL for other nodes.
         // - inbox_policy: `content` the policy as JSON (`InboxPolicy`).
         // - tree_use: number of rows of `node` of a bucket, and the sum of their bytes.
         // - batch (answers of batches of trees): `id` 16 bytes; `digest` SHA-256 of the batch as sent; `gid` its last
@@ -254,6 +257,14 @@ enum Schema {
         CREATE TABLE key_log (app TEXT PRIMARY KEY, head BLOB NOT NULL) WITHOUT ROWID;
         CREATE TABLE key_rotation (app TEXT NOT NULL, number INTEGER NOT NULL, bytes BLOB NOT NULL,
             PRIMARY KEY (app, number)) WITHOUT ROWID;
+        """,
+        // Shared branches. Before this version no record had a list, and no creator below a node counted.
+        """
+        ALTER TABLE node ADD COLUMN shared BLOB;
+        ALTER TABLE node ADD COLUMN member TEXT;
+        CREATE INDEX node_shared ON node (b) WHERE shared IS NOT NULL;
+        CREATE INDEX node_member ON node (b, parent, member) WHERE member IS NOT NULL;
+        ALTER TABLE chg ADD COLUMN aud BLOB;
         """,
     ]
 
