@@ -26,7 +26,8 @@ public struct KeptNode: Sendable {
     ///
     /// - Parameter epoch: of the audience.
     public func childSecrets(of node: NodeID, epoch: UInt32) -> ChildSecrets {
-        ChildSecrets(node: node, epoch: epoch, key: key, childSalt: metadata.childSalt)
+        ChildSecrets(
+            node: node, epoch: epoch, key: key, childSalt: metadata.childSalt, earlier: metadata.earlierKeys)
     }
 
     init(_ node: OpenedNode) { (key, metadata) = (node.key, node.metadata) }

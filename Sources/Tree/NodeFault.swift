@@ -44,8 +44,6 @@ public enum NodeFault: Error, Sendable, CustomStringConvertible {
 
 /// Why a record cannot be made.
 public enum SealFault: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The node's key is of another epoch than the parent's: the node needs a new key.
-    case otherEpoch
     /// Content for the record has more than `TreeLimits.inlineBytesMax` sealed bytes: it belongs into a blob.
     case contentTooLarge
     /// The plan of a blob is small enough for the record, where it belongs.
@@ -60,11 +58,16 @@ public enum SealFault: Error, Sendable, Hashable, CustomStringConvertible {
     case recordTooLarge
     /// Nothing can be sealed to the public key of the receiver.
     case unusableKey
+    /// The node had as many keys as its metadata keeps: what is below it must be written first.
+    case tooManyKeys
+    /// The list of a shared branch cannot be changed in this way, or not by this account.
+    case badShare
+    /// The verified keys of a reader are not given.
+    case missingKeys
 
     /// A sentence without content of the node.
     public var description: String {
         switch self {
-        case .otherEpoch: "the node needs a key of the parent's epoch"
         case .contentTooLarge: "the content is too large for a record"
         case .contentTooSmall: "the content belongs into the record"
         case .metadataTooLarge: "the metadata is too large"
@@ -72,6 +75,9 @@ public enum SealFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .outOfBounds: "a time or the base version is out of bounds"
         case .recordTooLarge: "the record is too large"
         case .unusableKey: "nothing can be sealed to the key of the receiver"
+        case .tooManyKeys: "the node had too many keys: what is below it must be written first"
+        case .badShare: "the list of the branch cannot be changed in this way by this account"
+        case .missingKeys: "the keys of a reader are not known"
         }
     }
 }

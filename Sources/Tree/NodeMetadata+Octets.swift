@@ -12,11 +12,14 @@ import ThicketTreeShape
 /// | 4 | modified | 8, milliseconds since 1970 |
 /// | 5 | pairs of the app | for each, in the order of the keys: lp(key) ‖ lp(value), lengths of 16 bits |
 /// | 6 | origin of a message | `OriginStatement`, 1 to 12,288 bytes |
+/// | 7 | earlier keys, the newest first | for each: epoch (4) ‖ key (32); 1 to `EarlierKey.countMax` |
 ///
 /// 1 and 2 are required. A reader keeps fields with unknown numbers below 0x8000 and writes them again. Numbers from
 /// 0x8000 are for fields without which the others are misunderstood: a reader that does not know one refuses the whole.
 extension NodeMetadata {
-    private enum Field: UInt16, CaseIterable { case name = 1, childSalt, content, modified, appTags, origin }
+    private enum Field: UInt16, CaseIterable {
+        case name = 1, childSalt, content, modified, appTags, origin, earlierKeys
+    }
 
     /// The first number of the fields that a reader must know.
     static let firstCritical: UInt16 = 0x8000
@@ -52,6 +55,7 @@ extension NodeMetadata {
         case .modified: (modified?.octets).map { SecureBytes(copying: $0) }
         case .appTags: appTags.isEmpty ? nil : SecureBytes(copying: appTags.flatMap(\.octets))
         case .origin: origin.map { SecureBytes(copying: $0) }
+        case .earlierKeys: earlierKeys.isEmpty ? nil : .joined(earlierKeys.flatMap(\.octets))
         }
     }
 
@@ -95,7 +99,8 @@ extension NodeMetadata {
         self.init(
             name: name, childSalt: salt, content: try Self.content(fields[.content]),
             modified: modified.map { Int64(bitPattern: FieldReader.number($0)) },
-            appTags: try Self.appTags(fields[.appTags]), origin: origin, format: format,
+            appTags: try Self.appTags(fields[.appTags]), origin: origin,
+            earlierKeys: try Self.earlierKeys(fields[.earlierKeys]), format: format,
             others: others.sorted { $0.key < $1.key }.map { (number: $0.key, content: $0.value) })
     }
 
@@ -111,6 +116,20 @@ extension NodeMetadata {
             throw .damaged
         }
         return ContentAccess(suite, key: key, sizes: sizes)
+    }
+
+    private static func earlierKeys(_ field: SecureBytes?) throws(Fault) -> [EarlierKey] {
+        guard let field else { return [] }
+        var reader = FieldReader(field)
+        var keys = [EarlierKey]()
+        while !reader.isAtEnd {
+            guard keys.count < EarlierKey.countMax, let epoch = reader.number(4),
+                let key = reader.part(NodeKey.bytesCount).flatMap({ try? NodeKey($0) })
+            else { throw .damaged }
+            keys.append(EarlierKey(epoch: UInt32(epoch), key: key))
+        }
+        guard !keys.isEmpty else { throw .damaged }
+        return keys
     }
 
     private static func appTags(_ field: SecureBytes?) throws(Fault) -> [AppTag] {

@@ -18,6 +18,8 @@ public struct NodeMetadata: Sendable {
     /// The statement of a message's origin as its author wrote it (`OriginStatement`), not verified; nil for a node
     /// that is not a message. It stays with the node.
     public let origin: [UInt8]?
+    /// Keys that the node had in earlier epochs, the newest first: nodes below that were not written since hang on them.
+    var earlierKeys: [EarlierKey]
     /// The version of the form: 1, or that of the newer program that wrote it.
     let format: UInt8
     /// Fields that a newer version has written, in the order of their numbers.
@@ -56,10 +58,12 @@ public struct NodeMetadata: Sendable {
 
     init(
         name: NodeName, childSalt: SecureBytes, content: ContentAccess?, modified: Int64?, appTags: [AppTag],
-        origin: [UInt8]? = nil, format: UInt8 = 1, others: [(number: UInt16, content: SecureBytes)] = []
+        origin: [UInt8]? = nil, earlierKeys: [EarlierKey] = [], format: UInt8 = 1,
+        others: [(number: UInt16, content: SecureBytes)] = []
     ) {
         (self.name, self.childSalt, self.content, self.modified) = (name, childSalt, content, modified)
-        (self.appTags, self.origin, self.format, self.others) = (appTags, origin, format, others)
+        (self.appTags, self.origin, self.earlierKeys) = (appTags, origin, earlierKeys)
+        (self.format, self.others) = (format, others)
     }
 
     /// Replaces the app's pairs.

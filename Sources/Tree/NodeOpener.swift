@@ -1,16 +1,17 @@
 import ThicketCrypto
+import ThicketProtocol
 public import ThicketTreeShape
 
 /// Opens records of one tree.
 public struct NodeOpener: Sendable {
     /// The tree.
     public let tree: TreePlace
-    /// Opens what others have sent to the inbox; nil: it does not open.
-    private let identity: MessageIdentity?
+    /// Opens what others have sent to the inbox, and the roots of branches of others; nil: neither opens.
+    let identity: MessageIdentity?
 
     /// - Parameters:
     ///   - tree: the tree that the records come from; a record of another one does not open.
-    ///   - identity: the keys of the tree's owner to which others seal messages.
+    ///   - identity: the keys of this account: the tree's owner, or a member of a shared branch.
     public init(_ tree: TreePlace, identity: MessageIdentity? = nil) { (self.tree, self.identity) = (tree, identity) }
 
     /// Opens a record with the keys of its parent: unwraps the node's key, checks the commitment, opens the metadata,
@@ -30,32 +31,55 @@ public struct NodeOpener: Sendable {
         _ record: NodeRecord, _ id: NodeID, below parent: ParentKeys
     ) throws(NodeFault) -> OpenedNode {
         guard record.parent == parent.parent else { throw .otherParent }
-        guard record.epoch == parent.epoch else { throw .otherEpoch }
-        let key = try key(of: record, id, below: parent)
-        guard (try? key.isCommitted(by: record.commitment)) == true else { throw .otherCommitment }
-        let node = OpenedNode(
-            tree: tree, id: id, record: record, metadata: try metadata(of: record, id, key), key: key)
-        guard (node.metadata.content == nil) == (record.data == nil) else { throw .contentMismatch }
+        // The root of a shared branch has its own epochs; a node that was not written since hangs on an earlier one.
+        guard record.epoch == parent.epoch || record.shareList != nil || parent.hasEarlierKeys else {
+            throw .otherEpoch
+        }
+        let (key, access) = try key(of: record, id, below: parent)
+        let node = try opened(record, id, key, access)
         guard parent.tag(of: node.metadata.name, id) == record.tag else { throw .nameMismatch(node) }
         return node
     }
 
     private func key(
         of record: NodeRecord, _ id: NodeID, below parent: ParentKeys
-    ) throws(NodeFault) -> NodeKey {
+    ) throws(NodeFault) -> (NodeKey, OpenedNode.Access) {
         if let wrap = record.wraps.first(where: { $0.reader == .parent }) {
-            guard let key = parent.unwrap(wrap, of: id, in: tree) else { throw .wrapDamaged }
-            return key
+            guard let found = parent.unwrap(wrap, of: id, epoch: record.epoch, in: tree) else { throw .wrapDamaged }
+            return (found.key, found.isNewest ? .parent : .earlierKey)
         }
-        guard record.parent == .trunk(.inbox), let identity,
-            let wrap = record.wraps.first(where: { $0.isInboxWrap(of: tree) }), let keyID = wrap.keyID
+        guard record.parent == .trunk(.inbox), record.wraps.contains(where: { $0.isWrap(for: tree.owner) }) else {
+            throw .noWrap
+        }
+        return (try ownKey(of: record, id), .parent)
+    }
+
+    /// The key of a record that is wrapped for this account.
+    ///
+    /// - Throws: `noWrap`, `wrapDamaged`.
+    func ownKey(of record: NodeRecord, _ id: NodeID) throws(NodeFault) -> NodeKey {
+        guard let identity, let wrap = record.wraps.first(where: { $0.isWrap(for: identity.user) }),
+            let keyID = wrap.keyID
         else { throw .noWrap }
-        let context = KeyWrap(of: id, in: tree, epoch: record.epoch, keyID: keyID)
+        let context = KeyWrap(of: id, in: tree, epoch: record.epoch, for: identity.user, keyID: keyID)
         guard let secret = try? context.open(wrap.sealed, with: identity.exchange), let key = try? NodeKey(secret)
         else {
             throw .wrapDamaged
         }
         return key
+    }
+
+    /// A record whose key is open: commitment, metadata and content belong together.
+    ///
+    /// - Throws: `otherCommitment`, `metadataDamaged`, `newerMetadata`, `contentMismatch`.
+    func opened(
+        _ record: NodeRecord, _ id: NodeID, _ key: NodeKey, _ access: OpenedNode.Access
+    ) throws(NodeFault) -> OpenedNode {
+        guard (try? key.isCommitted(by: record.commitment)) == true else { throw .otherCommitment }
+        let node = OpenedNode(
+            tree: tree, id: id, record: record, metadata: try metadata(of: record, id, key), key: key, access: access)
+        guard (node.metadata.content == nil) == (record.data == nil) else { throw .contentMismatch }
+        return node
     }
 
     private func metadata(
@@ -73,18 +97,18 @@ public struct NodeOpener: Sendable {
 }
 
 extension RecordWrap {
-    /// Whether it is for the owner of a tree, as in a message in its inbox.
-    func isInboxWrap(of tree: TreePlace) -> Bool {
-        if case .user(tree.owner, _) = reader { true } else { false }
+    /// Whether it is for an account.
+    func isWrap(for user: UserID) -> Bool {
+        if case .user(user, _) = reader { true } else { false }
     }
 }
 
 extension KeyWrap {
-    /// The context of a message's key: owner and recipient are the receiver.
-    init(of id: NodeID, in tree: TreePlace, epoch: UInt32, keyID: String) {
-        let owner = tree.owner.text
+    /// The context of a node's key for one account: the receiver of a message, or a reader of a shared branch.
+    init(of id: NodeID, in tree: TreePlace, epoch: UInt32, for user: UserID, keyID: String) {
         self.init(
-            owner: owner, app: tree.app.text, node: id.text, epoch: epoch, recipient: owner, recipientKey: keyID)
+            owner: tree.owner.text, app: tree.app.text, node: id.text, epoch: epoch, recipient: user.text,
+            recipientKey: keyID)
     }
 }
 

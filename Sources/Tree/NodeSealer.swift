@@ -83,45 +83,74 @@ public struct NodeSealer: Sendable {
     ///   - id: its id.
     ///   - parent: the keys of the parent.
     ///   - kept: what is known of the node from before its removal; nil for a node that never was at the server.
+    ///   - author: signs the record, in a shared branch.
     /// - Throws: `SealFault`.
     public func create(
-        _ draft: NodeDraft, _ id: NodeID, below parent: ParentKeys, again kept: KeptNode? = nil
+        _ draft: NodeDraft, _ id: NodeID, below parent: ParentKeys, again kept: KeptNode? = nil,
+        by author: MessageIdentity? = nil
     ) throws(SealFault) -> NodeRecord {
-        let key = kept?.key ?? newKey()
+        // Former members of a shared branch may have the key from before the removal.
+        let keptKey = parent.epoch == 0 ? kept?.key : nil
+        let key = keptKey ?? newKey()
         guard let appTags = NodeMetadata.ordered(draft.appTags) else { throw .badAppTags }
         let content = try sealed(draft.content)
         let metadata = NodeMetadata(
             name: draft.name, childSalt: kept?.metadata.childSalt ?? random.secret(NodeMetadata.saltBytes),
             content: content?.access, modified: draft.modified, appTags: appTags, origin: kept?.metadata.origin,
+            earlierKeys: try kept.map { (kept) throws(SealFault) in try kept.earlierKeys(isKept: keptKey != nil) }
+                ?? [],
             format: kept?.metadata.format ?? 1, others: kept?.metadata.others ?? [])
         let record = NodeRecord(
             parent: parent.parent, tag: parent.tag(of: draft.name, id), epoch: parent.epoch,
             wraps: [parent.wrap(key, of: id, in: tree, random)], commitment: Self.commitment(key),
             data: content?.data, burnTime: draft.burnTime, base: 0)
-        return try sealing(metadata, with: key, in: record, id)
+        return try sealing(metadata, with: key, in: record, id, by: author)
     }
 
     /// The record that replaces one: an edit, a move, or both. The node keeps its key, its salt and its other wraps, so
     /// that nothing below it changes; without another content, the content is untouched. A signature is dropped: it was
     /// of the replaced record. So is the wrap of a received message for its receiver, whose parent's key opens it now.
     ///
+    /// A node that hangs on an earlier key of its parent gets another key, and so does one with `renewing`. What is below
+    /// it hangs on its earlier key, which its metadata keeps, until that is written too (decision 0067).
+    ///
     /// - Parameters:
     ///   - node: the node as it was opened.
     ///   - edit: what changes.
     ///   - parent: the keys of the parent that the node has or gets.
     ///   - base: the version of the node's record that is replaced.
+    ///   - author: signs the record, in a shared branch.
+    ///   - renewing: whether the node gets another key because it leaves an audience.
     /// - Throws: `SealFault`.
     public func edit(
-        _ node: OpenedNode, _ edit: NodeEdit = NodeEdit(), below parent: ParentKeys, replacing base: Version
+        _ node: OpenedNode, _ edit: NodeEdit = NodeEdit(), below parent: ParentKeys, replacing base: Version,
+        by author: MessageIdentity? = nil, renewing: Bool = false
     ) throws(SealFault) -> NodeRecord {
         precondition(node.tree == tree, "a node is edited in its own tree")
-        guard node.record.epoch == parent.epoch else { throw .otherEpoch }
+        var (metadata, record) = try edited(node, edit, replacing: base)
+        var key = node.key
+        // The key of a shared branch's root belongs to its list.
+        if record.shareList == nil, renewing || node.hangsOnEarlierKey || record.epoch != parent.epoch {
+            (key, metadata.earlierKeys) = (newKey(), try EarlierKey.list(of: node))
+            (record.epoch, record.commitment) = (parent.epoch, Self.commitment(key))
+        }
+        record.parent = parent.parent
+        record.tag = parent.tag(of: metadata.name, node.id)
+        record.wraps =
+            record.wraps.filter { $0.reader != .parent && !$0.isWrap(for: tree.owner) } + [
+                parent.wrap(key, of: node.id, epoch: record.epoch, in: tree, random)
+            ]
+        return try sealing(metadata, with: key, in: record, node.id, by: author)
+    }
+
+    /// Metadata and record with an edit that needs no key.
+    func edited(
+        _ node: OpenedNode, _ edit: NodeEdit, replacing base: Version
+    ) throws(SealFault) -> (NodeMetadata, NodeRecord) {
         var (metadata, record) = (node.metadata, node.record)
-        (record.signature, record.stamps) = (nil, RecordStamps())
-        (record.parent, record.base) = (parent.parent, base)
+        (record.signature, record.stamps, record.base) = (nil, RecordStamps(), base)
         metadata.name = edit.name ?? metadata.name
         metadata.modified = edit.modified ?? metadata.modified
-        record.tag = parent.tag(of: metadata.name, node.id)
         if let tags = edit.appTags, !metadata.setAppTags(tags) { throw .badAppTags }
         if let draft = edit.content {
             let content = try sealed(draft)
@@ -132,11 +161,7 @@ public struct NodeSealer: Sendable {
         case .at(let time): record.burnTime = time
         case nil: break
         }
-        record.wraps =
-            record.wraps.filter { $0.reader != .parent && !$0.isInboxWrap(of: tree) } + [
-                parent.wrap(node.key, of: node.id, in: tree, random)
-            ]
-        return try sealing(metadata, with: node.key, in: record, node.id)
+        return (metadata, record)
     }
 
     /// The record that moves a node, and renames it if a name is given.
@@ -176,9 +201,10 @@ public struct NodeSealer: Sendable {
         }
     }
 
-    /// Seals the metadata into a record whose other members are final.
+    /// Seals the metadata into a record whose other members are final, and signs it for its author.
     func sealing(
-        _ metadata: NodeMetadata, with key: NodeKey, in record: NodeRecord, _ id: NodeID
+        _ metadata: NodeMetadata, with key: NodeKey, in record: NodeRecord, _ id: NodeID,
+        by author: MessageIdentity? = nil
     ) throws(SealFault) -> NodeRecord {
         let times = 1...TreeLimits.timeMax
         guard record.burnTime.map(times.contains) ?? true, (0...TreeLimits.versionMax).contains(record.base) else {
@@ -188,11 +214,18 @@ public struct NodeSealer: Sendable {
             throw .metadataTooLarge
         }
         var record = record
+        do throws(RecordFault) {
+            // Author and key are in the form that the seal is over.
+            if let author { record.signature = try RecordSignature(pending: author.user, keyID: author.keys.id) }
+        } catch { throw .outOfBounds }
         let data = CanonicalForm.sealing.bytes(of: record, id, in: tree)
         guard let subkey = try? key.subkey(.meta),
             let sealed = try? SealedMessage.seal(padded, key: subkey, data: data, nonce: random.nonce)
         else { preconditionFailure("a subkey has the length of a key") }
         record.metadata = sealed
+        do throws(RecordFault) {
+            if let author { try RecordSignature.sign(&record, id, in: tree, with: author.signing) }
+        } catch { throw .outOfBounds }
         guard record.object.serializedSize <= TreeLimits.recordBytesMax else { throw .recordTooLarge }
         return record
     }

@@ -13,10 +13,31 @@ public struct OpenedNode: Sendable {
     public let metadata: NodeMetadata
     /// The node's key.
     let key: NodeKey
+    /// How the key was opened.
+    let access: Access
 
-    init(tree: TreePlace, id: NodeID, record: NodeRecord, metadata: NodeMetadata, key: NodeKey) {
-        (self.tree, self.id, self.record, self.metadata, self.key) = (tree, id, record, metadata, key)
+    /// What opened the key of a node.
+    enum Access: Sendable, Hashable {
+        /// The newest key of the parent, or the wrap of a message for its receiver.
+        case parent
+        /// An earlier key of the parent: the node needs another one when it is written (decision 0067).
+        case earlierKey
+        /// The wrap for a reader of a shared branch, of which the node is the root.
+        case member
     }
+
+    init(
+        tree: TreePlace, id: NodeID, record: NodeRecord, metadata: NodeMetadata, key: NodeKey, access: Access = .parent
+    ) {
+        (self.tree, self.id, self.record, self.metadata, self.key) = (tree, id, record, metadata, key)
+        self.access = access
+    }
+
+    /// The place at which the node is shown: of the root of another account's branch the trunk `home`.
+    public var parent: NodeParent { access == .member ? .trunk(.home) : record.parent }
+
+    /// Whether the node's key, or that of its parent, is not the newest one: it gets another one when it is written.
+    public var hangsOnEarlierKey: Bool { access == .earlierKey }
 
     /// Whether another account has written the record: then it proves nothing before `MessageCheck` has verified it.
     public var isFromOthers: Bool {
@@ -36,7 +57,8 @@ public struct OpenedNode: Sendable {
 
     /// What `childKeys` are derived from.
     public var childSecrets: ChildSecrets {
-        ChildSecrets(node: id, epoch: record.epoch, key: key, childSalt: metadata.childSalt)
+        ChildSecrets(
+            node: id, epoch: record.epoch, key: key, childSalt: metadata.childSalt, earlier: metadata.earlierKeys)
     }
 
     /// Opens the content in the record.
@@ -75,9 +97,13 @@ public struct ChildSecrets: Sendable {
     let epoch: UInt32
     let key: NodeKey
     let childSalt: SecureBytes
+    /// The node's keys of earlier epochs, the newest first.
+    var earlier: [EarlierKey] = []
 
     /// The derived keys.
-    public var keys: ParentKeys { ParentKeys(.node(node), epoch: epoch, key: key, childSalt: childSalt) }
+    public var keys: ParentKeys {
+        ParentKeys(.node(node), epoch: epoch, key: key, childSalt: childSalt, earlier: earlier)
+    }
 }
 
 extension OpenedNode: CustomStringConvertible, CustomReflectable {

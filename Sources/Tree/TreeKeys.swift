@@ -46,17 +46,29 @@ public struct TreeKeys: Sendable {
 public struct ParentKeys: Sendable {
     /// The parent.
     public let parent: NodeParent
-    /// The epoch of the parent's key; the nodes below have the same.
+    /// The epoch of the parent's key. A node that is written below gets the same.
     public let epoch: UInt32
     /// Wraps the keys of the nodes below.
     private let childrenKey: SecureBytes
+    /// Of earlier keys of the parent, the newest first: nodes that were not written since hang on them.
+    private let earlierKeys: [SecureBytes]
     /// Tags their names; nil in the inbox, where ids are tagged.
     private let childSalt: SecureBytes?
 
-    init(_ parent: NodeParent, epoch: UInt32, key: NodeKey, childSalt: SecureBytes?) {
-        guard let children = try? key.subkey(.children) else { preconditionFailure("a node key has subkeys") }
-        (self.parent, self.epoch, childrenKey, self.childSalt) = (parent, epoch, children, childSalt)
+    init(
+        _ parent: NodeParent, epoch: UInt32, key: NodeKey, childSalt: SecureBytes?, earlier: [EarlierKey] = []
+    ) {
+        (self.parent, self.epoch, self.childSalt) = (parent, epoch, childSalt)
+        (childrenKey, earlierKeys) = (Self.childrenKey(key), earlier.map { Self.childrenKey($0.key) })
     }
+
+    private static func childrenKey(_ key: NodeKey) -> SecureBytes {
+        guard let children = try? key.subkey(.children) else { preconditionFailure("a node key has subkeys") }
+        return children
+    }
+
+    /// Whether nodes below may hang on an earlier key, of another epoch.
+    public var hasEarlierKeys: Bool { !earlierKeys.isEmpty }
 
     /// The tag of a node below the parent: of its name, or of its id in the inbox.
     public func tag(of name: NodeName, _ node: NodeID) -> NodeTag {
@@ -67,22 +79,32 @@ public struct ParentKeys: Sendable {
     }
 
     /// Wraps a node's key: suite ‖ nonce ‖ AES-256-GCM under the children key ‖ tag.
-    func wrap(_ key: NodeKey, of node: NodeID, in tree: TreePlace, _ random: TreeRandom) -> RecordWrap {
+    ///
+    /// - Parameter epoch: of the node's record; nil: the parent's, which only the root of a shared branch has not.
+    func wrap(
+        _ key: NodeKey, of node: NodeID, epoch: UInt32? = nil, in tree: TreePlace, _ random: TreeRandom
+    ) -> RecordWrap {
         let sealed = try? SealedMessage.seal(
-            key.secret, key: childrenKey, data: wrapData(node, tree), nonce: random.nonce)
+            key.secret, key: childrenKey, data: wrapData(node, epoch ?? self.epoch, tree), nonce: random.nonce)
         guard let sealed else { preconditionFailure("a subkey has the length of a key") }
         return RecordWrap(.parent, sealed: sealed)
     }
 
-    /// - Returns: nil for a wrap of another node, parent, epoch or tree, and for a damaged one.
-    func unwrap(_ wrap: RecordWrap, of node: NodeID, in tree: TreePlace) -> NodeKey? {
-        (try? SealedMessage.openSecret(wrap.sealed, key: childrenKey, data: wrapData(node, tree))).flatMap {
-            try? NodeKey($0)
+    /// - Returns: the key, and whether the parent's newest key wraps it; nil for a wrap of another node, parent, epoch or
+    ///   tree, and for a damaged one.
+    func unwrap(
+        _ wrap: RecordWrap, of node: NodeID, epoch: UInt32? = nil, in tree: TreePlace
+    ) -> (key: NodeKey, isNewest: Bool)? {
+        let data = wrapData(node, epoch ?? self.epoch, tree)
+        for (place, key) in ([childrenKey] + earlierKeys).enumerated() {
+            guard let secret = try? SealedMessage.openSecret(wrap.sealed, key: key, data: data) else { continue }
+            return (try? NodeKey(secret)).map { ($0, place == 0) }
         }
+        return nil
     }
 
     /// `thicket/node-wrap/1` ‖ 0 ‖ lp(owner) ‖ lp(app) ‖ lp(node id) ‖ lp(parent) ‖ lp(epoch, 4 bytes).
-    private func wrapData(_ node: NodeID, _ tree: TreePlace) -> [UInt8] {
+    private func wrapData(_ node: NodeID, _ epoch: UInt32, _ tree: TreePlace) -> [UInt8] {
         let names = [tree.owner.text, tree.app.text, node.text, parent.text]
         let epoch = epoch.octets
         return LabelledBytes("thicket/node-wrap/1", names).octets + UInt16(epoch.count).octets + epoch

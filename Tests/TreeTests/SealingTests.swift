@@ -248,9 +248,6 @@ struct SealingTests {
         #expect(NodeMetadata.AppTag("", []) == nil && NodeMetadata.AppTag(String(repeating: "k", count: 65), []) == nil)
         #expect(NodeMetadata.AppTag("k", [UInt8](repeating: 0, count: 1_025)) == nil)
         let node = try trees.node("b", below: trees.home)
-        #expect(throws: SealFault.otherEpoch) {
-            try trees.sealer.edit(node, below: trees.keys.parent(.home, epoch: 1), replacing: 1)
-        }
         #expect(throws: SealFault.outOfBounds) { try trees.sealer.edit(node, below: trees.home, replacing: -1) }
         var crowded = node.record
         crowded.wraps += try (0..<250).map { number in

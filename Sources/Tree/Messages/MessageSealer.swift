@@ -78,7 +78,8 @@ public struct MessageSealer: Sendable {
         _ part: MessagePart, _ statement: OriginStatement
     ) throws(SealFault) -> (record: NodeRecord, childKeys: ParentKeys) {
         let key = sealer.newKey()
-        let context = KeyWrap(of: part.id, in: sealer.tree, epoch: 0, keyID: receiver.id)
+        let context = KeyWrap(
+            of: part.id, in: sealer.tree, epoch: 0, for: sealer.tree.owner, keyID: receiver.id)
         guard let sealed = try? context.seal(key.secret, to: receiver.encryption) else { throw .unusableKey }
         let wrap = RecordWrap(.user(sealer.tree.owner, keyID: receiver.id), sealed: sealed)
         return try record(part, key, .trunk(.inbox), NodeTag(inInbox: part.id), wrap, statement.octets)
@@ -103,17 +104,10 @@ public struct MessageSealer: Sendable {
         let metadata = NodeMetadata(
             name: part.name, childSalt: sealer.random.secret(NodeMetadata.saltBytes), content: part.content,
             modified: part.modified, appTags: part.appTags, origin: origin)
-        var record = NodeRecord(
+        let bare = NodeRecord(
             parent: parent, tag: tag, epoch: 0, wraps: [wrap], commitment: NodeSealer.commitment(key),
             data: part.data, base: 0)
-        do throws(RecordFault) {
-            record.signature = try RecordSignature(pending: identity.user, keyID: identity.keys.id)
-        } catch { throw .outOfBounds }
-        record = try sealer.sealing(metadata, with: key, in: record, part.id)
-        do throws(RecordFault) {
-            try RecordSignature.sign(&record, part.id, in: sealer.tree, with: identity.signing)
-        } catch { throw .outOfBounds }
-        guard record.object.serializedSize <= TreeLimits.recordBytesMax else { throw .recordTooLarge }
+        let record = try sealer.sealing(metadata, with: key, in: bare, part.id, by: identity)
         let secrets = ChildSecrets(node: part.id, epoch: 0, key: key, childSalt: metadata.childSalt)
         return (record, secrets.keys)
     }

@@ -145,7 +145,7 @@ struct BatchDraft {
             }
             guard let base, let above = try? skeleton.keyring.keys(of: base.parent, keeps: false, keysOf),
                 let opened = try? skeleton.keyring.opener.open(base, row.id, below: above)
-            else { throw SealFault.otherEpoch }
+            else { throw SealFault.missingKeys }
             let edit = NodeEdit(
                 name: operation.target?.name, content: content, modified: content == nil ? nil : row.modified,
                 appTags: operation.fields.contains(.tags) ? row.tags : nil,

@@ -1,0 +1,165 @@
+import ThicketCrypto
+public import ThicketKeyLog
+public import ThicketProtocol
+public import ThicketTreeShape
+
+/// Records of the roots of shared branches (treesystem 4.10; decision 0067).
+extension NodeSealer {
+    /// The record of a root with another list, or without one. Whatever the branch's size, it is the only record that
+    /// is written.
+    ///
+    /// - Parameters:
+    ///   - node: the root as it was opened. Its list is the one that this device believes.
+    ///   - change: what changes.
+    ///   - keys: newest verified keys, at least of `change.accounts`.
+    ///   - parent: the keys of the parent; nil at a member, which writes neither place nor name of the root.
+    ///   - base: the version of the root's record that is replaced.
+    ///   - author: the owner, or a member with the owner's grant.
+    /// - Throws: `badShare`, `missingKeys`, `unusableKey`, and as `edit`.
+    public func share(
+        _ node: OpenedNode, _ change: ShareChange, keys: [UserID: PublicKeys], below parent: ParentKeys?,
+        replacing base: Version, by author: MessageIdentity
+    ) throws(SealFault) -> NodeRecord {
+        var (metadata, record) = try edited(node, NodeEdit(), replacing: base)
+        let before = record.shareList
+        if change.isEnd {
+            guard author.user == tree.owner, let parent, before != nil else { throw .badShare }
+            record.shareList = nil
+            record.wraps.removeAll { $0.isUserWrap }
+            let node = OpenedNode(tree: tree, id: node.id, record: record, metadata: metadata, key: node.key)
+            return try edit(node, below: parent, replacing: base, by: author, renewing: true)
+        }
+        var list = try ShareDraft(change, before, keys, by: author, at: ShareList.Place(tree, root: node.id)).list
+        // The author of a message has its key, and so has each former reader.
+        let renews = before.map { $0.epoch != list.epoch } ?? (node.metadata.origin != nil)
+        var key = node.key
+        if renews {
+            (key, metadata.earlierKeys) = (newKey(), try EarlierKey.list(of: node))
+            record.epoch = before == nil ? record.epoch + 1 : list.epoch
+        }
+        record.commitment = Self.commitment(key)
+        (list.epoch, list.commitment) = (record.epoch, record.commitment)
+        list = try ShareDraft.signed(list, by: author, at: ShareList.Place(tree, root: node.id))
+        record.shareList = list
+        try wrap(key, for: list, keys, isNew: renews, in: &record, node.id)
+        if let parent, renews || before == nil {
+            record.wraps =
+                record.wraps.filter { $0.reader != .parent } + [
+                    parent.wrap(key, of: node.id, epoch: record.epoch, in: tree, random)
+                ]
+        } else if renews {
+            // The owner finds the key in a wrap of its own: a member has not the key of the parent.
+            throw .badShare
+        }
+        return try sealing(metadata, with: key, in: record, node.id, by: author)
+    }
+
+    /// Wraps for exactly the readers in the list; those that stay under one key keep theirs.
+    private func wrap(
+        _ key: NodeKey, for list: ShareList, _ keys: [UserID: PublicKeys], isNew: Bool, in record: inout NodeRecord,
+        _ id: NodeID
+    ) throws(SealFault) {
+        var wraps = record.wraps.filter { !$0.isUserWrap }
+        for member in list.members where member.permissions.contains(.read) {
+            let known = record.wraps.first { $0.isWrap(for: member.user) && $0.keyID == member.keyID }
+            if let known, !isNew {
+                wraps.append(known)
+                continue
+            }
+            guard let reader = keys[member.user], reader.id.utf8.elementsEqual(member.keyID.utf8) else {
+                throw .missingKeys
+            }
+            let context = KeyWrap(of: id, in: tree, epoch: list.epoch, for: member.user, keyID: reader.id)
+            guard let sealed = try? context.seal(key.secret, to: reader.encryption) else { throw .unusableKey }
+            wraps.append(RecordWrap(.user(member.user, keyID: reader.id), sealed: sealed))
+        }
+        record.wraps = wraps
+    }
+
+    /// The record with which a member replaces that of a root: place, tag, key, wraps and list stay.
+    ///
+    /// - Throws: `badShare` for another name; as `edit`.
+    public func editRoot(
+        _ node: OpenedNode, _ edit: NodeEdit, replacing base: Version, by author: MessageIdentity
+    ) throws(SealFault) -> NodeRecord {
+        guard edit.name == nil else { throw .badShare }
+        let (metadata, record) = try edited(node, edit, replacing: base)
+        return try sealing(metadata, with: node.key, in: record, node.id, by: author)
+    }
+}
+
+extension RecordWrap {
+    fileprivate var isUserWrap: Bool { if case .user = reader { true } else { false } }
+}
+
+/// The next list of a branch.
+private struct ShareDraft {
+    let list: ShareList
+
+    /// - Throws: `badShare`, `missingKeys`.
+    init(
+        _ change: ShareChange, _ before: ShareList?, _ keys: [UserID: PublicKeys], by author: MessageIdentity,
+        at place: ShareList.Place
+    ) throws(SealFault) {
+        let owner = place.tree.owner
+        guard change.members[owner] == nil else { throw .badShare }
+        let renews = change.needsEpoch(after: before, keys)
+        var members = [ShareList.Member]()
+        let letters = change.letters(after: before)
+        guard letters.count <= TreeLimits.shareMembersMax else { throw .badShare }
+        for (user, permissions) in letters.sorted(by: { Self.precedes($0.key, $1.key) }) {
+            let known = before?.member(user)
+            let isOpen = renews || known == nil || change.members[user] != nil
+            guard let keyID = isOpen ? keys[user]?.id : known?.keyID else { throw .missingKeys }
+            members.append(ShareList.Member(user, permissions, keyID: keyID))
+        }
+        let epoch = (before?.epoch ?? 0) + (renews ? 1 : 0)
+        var grants = before?.grants ?? []
+        if author.user == owner {
+            grants = try Self.grants(members, before, epoch, by: author, at: place)
+        } else if let before, before.grants != grants || Self.sharers(before.members) != Self.sharers(members) {
+            throw .badShare
+        }
+        let pending: RecordSignature
+        do throws(RecordFault) {
+            pending = try RecordSignature(pending: author.user, keyID: author.keys.id)
+        } catch { throw .outOfBounds }
+        list = ShareList(
+            version: (before?.version ?? 0) + 1, epoch: epoch, commitment: before?.commitment ?? [], members: members,
+            grants: grants, previous: before?.digest(at: place), signature: pending)
+    }
+
+    /// The owner's grants for the members that may share.
+    private static func grants(
+        _ members: [ShareList.Member], _ before: ShareList?, _ epoch: UInt32, by owner: MessageIdentity,
+        at place: ShareList.Place
+    ) throws(SealFault) -> [ShareList.Grant] {
+        sharers(members).map { member in
+            let known = before?.grants.first { $0.user == member.user && $0.keyID == member.keyID }
+            if let known { return known }
+            var grant = ShareList.Grant(
+                member.user, keyID: member.keyID, fromEpoch: epoch, ownerKeyID: owner.keys.id, signature: [])
+            grant.signature = owner.signing.signature(of: ShareList.grantForm(grant, at: place))
+            return grant
+        }
+    }
+
+    private static func sharers(_ members: [ShareList.Member]) -> [ShareList.Member] {
+        members.filter { $0.permissions.contains(.share) }
+    }
+
+    private static func precedes(_ left: UserID, _ right: UserID) -> Bool {
+        left.text.utf8.lexicographicallyPrecedes(right.text.utf8)
+    }
+
+    static func signed(
+        _ list: ShareList, by author: MessageIdentity, at place: ShareList.Place
+    ) throws(SealFault) -> ShareList {
+        var list = list
+        do throws(RecordFault) {
+            list.signature = try RecordSignature(
+                author: author.user, keyID: author.keys.id, octets: author.signing.signature(of: list.form(at: place)))
+        } catch { throw .outOfBounds }
+        return list
+    }
+}
