@@ -161,10 +161,10 @@ public struct BranchState: Sendable, Hashable {
     }
 
     /// A signature names the version that the record replaces, so that an earlier record is not shown again as a new
-    /// one. A node that was removed and created again begins without one.
+    /// one. A node that was removed and created again begins without one, at least two versions later.
     private func isNext(_ record: NodeRecord, _ arrival: Arrival) -> Bool {
         if record.base == arrival.version - 1 { return true }
-        return record.base == 0 && (arrival.known == 0 || arrival.isListed)
+        return record.base == 0 && (arrival.known == 0 || arrival.version > arrival.known + 1)
     }
 
     private func denial(

@@ -41,7 +41,7 @@ extension NodeSealer {
         (list.epoch, list.commitment) = (record.epoch, record.commitment)
         list = try ShareDraft.signed(list, by: author, at: ShareList.Place(tree, root: node.id))
         record.shareList = list
-        try wrap(key, for: list, keys, isNew: renews, in: &record, node.id)
+        try wrap(key, of: list, keys, isNew: renews, in: &record, node.id)
         if let parent, renews || before == nil {
             record.wraps =
                 record.wraps.filter { $0.reader != .parent } + [
@@ -56,7 +56,7 @@ extension NodeSealer {
 
     /// Wraps for exactly the readers in the list; those that stay under one key keep theirs.
     private func wrap(
-        _ key: NodeKey, for list: ShareList, _ keys: [UserID: PublicKeys], isNew: Bool, in record: inout NodeRecord,
+        _ key: NodeKey, of list: ShareList, _ keys: [UserID: PublicKeys], isNew: Bool, in record: inout NodeRecord,
         _ id: NodeID
     ) throws(SealFault) {
         var wraps = record.wraps.filter { !$0.isUserWrap }

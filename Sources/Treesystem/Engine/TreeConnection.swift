@@ -23,11 +23,12 @@ struct TreeConnection: Sendable {
     /// Longest pause, in milliseconds, that an answer of the server can cause.
     private static let askedPauseMax: Int64 = 600_000
 
-    init(_ session: ClientSession, _ tree: TreePlace) {
+    /// - Parameter branch: the branch of another account; nil: the own tree.
+    init(_ session: ClientSession, _ tree: TreePlace, _ branch: BranchName? = nil) {
         people = SessionPeople(session: session)
         let place = session.sessionPlace
         let pool = HTTPPool(options: session.transportOptions)
-        let base = "tree/\(HTTPBlobTransport.percentEncoded(tree.owner.text))/"
+        let base = "tree/\(HTTPBlobTransport.percentEncoded(branch?.text ?? tree.owner.text))/"
         let path = base + "batch"
         makeTransport = { place.makeTransport(tree.app) }
         token = { number throws(ClientError) in try await session.token(after: number) }

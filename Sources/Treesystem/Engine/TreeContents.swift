@@ -20,17 +20,22 @@ struct TreeContents: Sendable {
     /// Opens the store of a session's tree, and its folder.
     ///
     /// - Throws: `store`, `limit`.
-    static func open(_ session: ClientSession) throws(TreeError) -> (store: TreeStore, contents: TreeContents) {
+    ///
+    /// - Parameter branch: the branch of another account; nil: the own tree.
+    static func open(
+        _ session: ClientSession, _ branch: BranchName? = nil
+    ) throws(TreeError) -> (store: TreeStore, contents: TreeContents) {
         let place = session.sessionPlace
         let store: TreeStore
+        let end = branch.map { "-" + $0.part } ?? ""
         let folder: (path: String, key: StoreKey)?
         do throws(ClientError) {
-            let file = try place.store.open(part: "tree", place.options.durability)
+            let file = try place.store.open(part: "tree" + end, place.options.durability)
             do throws(TreeError) {
                 let durability = place.options.durability
                 store = if let file { try TreeStore(file, durability: durability) } else { try TreeStore() }
             } catch { throw ClientError(.store, error.detail) }
-            folder = try place.store.folder(part: "files")
+            folder = try place.store.folder(part: "files" + end)
         } catch { throw TreeError(error) }
         return (store, try TreeContents(folder, HTTPBlobTransport(session)))
     }

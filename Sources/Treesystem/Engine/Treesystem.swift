@@ -41,6 +41,8 @@ public actor Treesystem: SessionPart {
     /// The plans of operations whose content is in a spool file.
     var spools = SpoolRecords()
     let progress = ProgressBoard()
+    /// Readers of events of shared branches.
+    nonisolated let shareEvents = ShareEvents()
     var waiters = QueueWaiters()
     /// Numbers jobs and waiting calls.
     var counter: UInt64 = 0
@@ -107,6 +109,7 @@ public actor Treesystem: SessionPart {
         statusHub.yield(.offline(.closed))
         statusHub.finish()
         eventHub.finish()
+        shareEvents.finish()
         waiters.end(.closed)
         progress.removeAll()
         await contents.close()
@@ -198,8 +201,8 @@ public actor Treesystem: SessionPart {
             case .connect: core?.transport.connect()
             case .disconnect: core?.transport.close()
             case .send(let text): core?.transport.send(text)
-            case .batch(let id, let body): post(id, body)
-            case .children(let number, let query): list(number, query)
+            case .batch(let id, let body): TreeRequests.post(id, body, self)
+            case .children(let number, let query): TreeRequests.list(number, query, self)
             case .ask(let id, let node, let path): ask(id, node, path)
             case .spool(let id, let path): spool(id, path)
             case .upload(let id): upload(id)
@@ -207,27 +210,12 @@ public actor Treesystem: SessionPart {
             case .message(let action): MessageAction.start(action, self)
             case .forget(let id): forget(id)
             case .event(let event): report(event)
+            case .sharing(let event): shareEvents.report(event)
             case .status(let status): report(status)
             case .tokenEnded(let number): renew(number)
             }
         }
         resumeWaiters(monotonicMilliseconds())
-    }
-
-    private func post(_ id: BatchID, _ body: [UInt8]) {
-        let connection = connection
-        batchTask = Task { [weak self] in
-            let reply = await connection.post(body)
-            await self?.feed { machine throws(TreeError) in try machine.batchAnswered(id, reply) }
-        }
-    }
-
-    private func list(_ number: Int64, _ query: ChildrenQuery) {
-        let connection = connection
-        Task { [weak self] in
-            let reply = await connection.children(query)
-            await self?.feed { machine throws(TreeError) in try machine.childrenListed(number, reply) }
-        }
     }
 
     private func report(_ event: TreeEvent) {

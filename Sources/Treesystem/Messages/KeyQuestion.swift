@@ -49,6 +49,8 @@ struct MessageState {
     let identity: MessageIdentity?
     /// The newest verified keys of accounts; nil keys ids. Until the connection ends.
     private(set) var keys = [KeyQuestion: PublicKeys]()
+    /// Keys that accounts do not have. Until the connection ends.
+    private(set) var absent = Set<KeyQuestion>()
     /// Questions that are being answered.
     private(set) var asked = Set<KeyQuestion>()
     /// Questions that were not answered, and when each is asked again.
@@ -58,7 +60,7 @@ struct MessageState {
     /// The newest head of the key log.
     var head: KeyLogHead?
 
-    /// Keys that are kept; with more, they are looked up again.
+    /// Keys that are kept, and those that do not exist; with more, they are looked up again.
     static let keysMax = 1_024
     /// Questions at a time.
     static let askedMax = 16
@@ -69,7 +71,8 @@ struct MessageState {
 
     /// Whether a question may be asked now.
     func mayAsk(_ question: KeyQuestion) -> Bool {
-        keys[question] == nil && asked.count < Self.askedMax && !asked.contains(question) && pauses[question] == nil
+        keys[question] == nil && !absent.contains(question) && asked.count < Self.askedMax && !asked.contains(question)
+            && pauses[question] == nil
     }
 
     mutating func ask(_ question: KeyQuestion) { asked.insert(question) }
@@ -81,8 +84,13 @@ struct MessageState {
         keys[question] = found
     }
 
+    mutating func setAbsent(_ question: KeyQuestion) {
+        if absent.count >= Self.keysMax { absent = [] }
+        absent.insert(question)
+    }
+
     /// The connection is new: what could not be looked up may be found now, and keys may have changed.
-    mutating func connected() { (keys, pauses, asked) = ([:], [:], []) }
+    mutating func connected() { (keys, absent, pauses, asked) = ([:], [], [:], []) }
 
     mutating func endPauses(at now: Int64) { pauses = pauses.filter { $0.value > now } }
 }

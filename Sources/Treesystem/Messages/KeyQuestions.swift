@@ -7,6 +7,8 @@ import ThicketTreeShape
 enum KeyQuestions {
     /// Whether an operation can be sealed as far as keys, and digests of contents, are concerned.
     static func isAnswered(for operation: PendingOperation, _ skeleton: TreeSkeleton) -> Bool {
+        if Branches.isWaiting(operation.node, skeleton) { return false }
+        if operation.fields.contains(.sharing) { return ShareChanges.isReady(operation, skeleton) }
         guard case .copy(let receiver, _) = operation.kind else { return true }
         return skeleton.messages.identity != nil && skeleton.messages.keys[KeyQuestion(receiver)] != nil
             && !skeleton.queue.asked.contains(operation.id)
@@ -15,7 +17,8 @@ enum KeyQuestions {
     /// Asks what is not known. Runs at the end of each turn with a connection.
     static func ask(_ skeleton: inout TreeSkeleton) {
         guard skeleton.messages.identity != nil else { return }
-        var wanted = Set(skeleton.messages.awaiting.keys)
+        var wanted = Set(skeleton.messages.awaiting.keys).union(skeleton.branches.waiting.keys)
+        wanted.formUnion(ShareChanges.questions(skeleton))
         for id in skeleton.queue.copies {
             if let operation = skeleton.queue[id], operation.state == .waiting, let receiver = operation.receiver {
                 wanted.insert(KeyQuestion(receiver))
@@ -50,11 +53,14 @@ enum KeyQuestions {
     ) throws(TreeError) {
         skeleton.messages.pauses[question] = skeleton.time.monotonic + MessageState.pause
         if question.keyID != nil {
-            if trouble == .absent { try Letters.refuse(question, &skeleton) }
-            return
+            guard trouble == .absent else { return }
+            skeleton.messages.setAbsent(question)
+            return try Letters.refuse(question, &skeleton)
         }
-        for id in skeleton.queue.copies.sorted() {
-            guard var operation = skeleton.queue[id], operation.receiver == question.user, operation.state == .waiting
+        for id in skeleton.queue.copies.union(skeleton.queue.shares).sorted() {
+            guard var operation = skeleton.queue[id], operation.state == .waiting,
+                operation.receiver == question.user
+                    || ShareChanges.accounts(operation, skeleton).contains(question.user)
             else { continue }
             operation.trouble = trouble.rawValue
             if trouble != .offline { operation.state = .held(.keys) }

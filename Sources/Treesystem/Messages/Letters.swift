@@ -7,10 +7,12 @@ import ThicketTreeShape
 /// Messages of other accounts, as they arrive (decision 0067): kept until keys of the author are known, verified, and
 /// only then shown. What is not verified for good is quarantined.
 enum Letters {
-    /// Whether a record that was opened may be shown now. Records of this account always may.
+    /// Whether a record that was opened may be shown now. Records of this account always may, outside of shared
+    /// branches.
     static func admit(
         _ opened: OpenedNode, _ text: [UInt8], _ version: Version, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) -> Bool {
+        if let isAdmitted = try Branches.admit(opened, text, version, &skeleton) { return isAdmitted }
         guard opened.isFromOthers else {
             if opened.metadata.origin != nil { try expectMoved(opened, &skeleton) }
             return true
@@ -140,6 +142,7 @@ enum Letters {
 
     /// Verifies what waited for keys that are known now. Runs at the end of each turn.
     static func verify(_ skeleton: inout TreeSkeleton) throws(TreeError) {
+        try Branches.verify(&skeleton)
         for question in skeleton.messages.awaiting.keys {
             guard let keys = skeleton.messages.keys[question] else { continue }
             // Messages before their attachments: these are found again when it is shown.

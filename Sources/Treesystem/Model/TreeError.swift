@@ -46,6 +46,8 @@ public struct TreeError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let receiver = Code(rawValue: "receiver")
         /// There are no keys of another account that may be used; `reason` says why.
         public static let keys = Code(rawValue: "keys")
+        /// The list of a shared branch does not permit the change, or cannot be changed so; `reason` says why.
+        public static let sharing = Code(rawValue: "sharing")
         /// A limit of this library was reached.
         public static let limit = Code(rawValue: "limit")
         /// The local store failed: full disk, I/O error, damaged file.

@@ -88,6 +88,11 @@ public struct IntegrityFault: Sendable, Hashable {
         case messagesMissing = "messages-missing"
         /// The author's device has shown another message in place of this one, or of the one before it. It is shown.
         case messagesForked = "messages-forked"
+        /// A record of a shared branch is not from an account that may write it, or its list is not one that the owner
+        /// permits. It is not shown, and nothing is sealed for its readers.
+        case sharing
+        /// Keys of the author of a record in a shared branch are not known yet: it is shown when they are.
+        case awaitingKeys = "awaiting-keys"
     }
 
     /// Makes a fault.

@@ -34,6 +34,8 @@ package struct WriteFields: OptionSet, Sendable, Hashable {
     package static let content = WriteFields(rawValue: 4)
     package static let tags = WriteFields(rawValue: 8)
     package static let burnTime = WriteFields(rawValue: 16)
+    /// The list of a shared branch (`TreeStore.shareChange`).
+    package static let sharing = WriteFields(rawValue: 32)
 }
 
 /// A local change that the server has not confirmed. Its content is in the store, not in memory.

@@ -26,7 +26,7 @@ extension NodeRow {
     ///
     /// - Parameter mine: what stays as it is.
     mutating func show(_ opened: OpenedNode, except mine: WriteFields) {
-        if !mine.contains(.place) { (parent, name) = (opened.record.parent, opened.name) }
+        if !mine.contains(.place) { (parent, name) = (opened.parent, opened.name) }
         if !mine.contains(.content) { (content, modified) = (opened.contentInfo, opened.metadata.modified) }
         if !mine.contains(.tags) { tags = opened.metadata.appTags }
         if !mine.contains(.burnTime) { burnTime = opened.record.burnTime }

@@ -5,9 +5,9 @@ import ThicketTreeShape
 
 /// What a store keeps for good: its tree, its id as a client, and how much of the tree it has.
 extension TreeStore {
-    /// A store belongs to one tree.
-    func claim(_ tree: TreePlace) throws(TreeError) {
-        let name = "\(tree.app.text)/\(tree.owner.text)"
+    /// A store belongs to one tree, or to one branch of another account.
+    func claim(_ tree: TreePlace, _ branch: BranchName? = nil) throws(TreeError) {
+        let name = "\(tree.app.text)/\(branch?.text ?? tree.owner.text)"
         guard let known = try namedValue("tree") else { return try setNamedValue("tree", name) }
         guard known.utf8.elementsEqual(name.utf8) else {
             throw TreeError(.store, "the local tree belongs to another account or app")

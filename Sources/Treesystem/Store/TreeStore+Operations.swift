@@ -46,6 +46,7 @@ extension TreeStore {
     package func removeOperation(_ id: OperationID) throws(TreeError) {
         try sql { (database) throws(SQLiteError) in
             try database.statement("DELETE FROM operation WHERE id = ?1").bind(1, id.number).run()
+            try database.statement("DELETE FROM share_change WHERE operation = ?1").bind(1, id.number).run()
         }
     }
 

@@ -23,7 +23,7 @@ package final class TreeStore {
     private static let cacheKibibytes = 16 << 10
 
     /// The version of the schema. A newer one is refused.
-    private static let formatVersion: Int64 = 2
+    private static let formatVersion: Int64 = 3
 
     /// A store in memory.
     ///
@@ -51,7 +51,8 @@ package final class TreeStore {
         try Self.guarded { () throws(SQLiteError) in
             try database.transaction(.immediate) { () throws(SQLiteError) in
                 if version == 0 { try database.execute(Self.schema) }
-                try database.execute(Self.messageSchema)
+                if version < 2 { try database.execute(Self.messageSchema) }
+                try database.execute(Self.branchSchema)
                 try database.execute("PRAGMA user_version=\(Self.formatVersion)")
             }
         }

@@ -16,11 +16,16 @@ struct BatchDraft {
     private var again = Set<NodeID>()
     /// The numbers that messages in the batch have.
     private(set) var chains = AuthorChains()
+    /// Operations that are in the batch.
+    private var sealed = Set<OperationID>()
+    /// Nodes that have other keys in the batch than this device knows them with.
+    private var renewed = Set<NodeID>()
     /// Messages that were begun for the first of their receivers.
     private var messages = [Int64: CopyDraft]()
 
     private mutating func add(_ operation: PendingOperation, _ json: JSONValue) {
         let body = json.serialized()
+        sealed.insert(operation.id)
         sent.append(TreeStore.Sent(operation: operation.id, body: body))
         bytes += body.count
     }
@@ -35,7 +40,7 @@ struct BatchDraft {
         let before = unit.count > 1 ? self : nil
         for id in unit {
             // Sealing may drop operations, and with them dependencies of others.
-            guard let operation = skeleton.queue[id] else { continue }
+            guard let operation = skeleton.queue[id], !sealed.contains(id) else { continue }
             do throws(TreeError) { try seal(operation, &skeleton) } catch {
                 if error.code == .store { throw error }
                 if let before { self = before }
@@ -68,6 +73,7 @@ struct BatchDraft {
             let removal = try Self.removal(operation, version, skeleton.store)
             return add(operation, TreeOperation.deleteTree(removal).json)
         }
+        try renewAbove(operation, row, &skeleton)
         let record = try record(operation, row, version, &skeleton)
         records[row.id] = (record, version + 1)
         if version == 0 { if try skeleton.store.kept(row.id) != nil { again.insert(row.id) } }
@@ -114,7 +120,7 @@ struct BatchDraft {
             includesUnknown: kept.options & 2 != 0)
     }
 
-    private func record(
+    private mutating func record(
         _ operation: PendingOperation, _ row: NodeRow, _ version: Version, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) -> NodeRecord {
         let (known, store) = (records, skeleton.store)
@@ -127,13 +133,15 @@ struct BatchDraft {
             try lookUp(id).map { .record($0) }
         }
         let base = try lookUp(row.id)
-        let place = operation.target?.parent ?? base?.parent ?? row.parent
+        let isRoot = row.id == skeleton.branches.memberRoot
+        let place = isRoot ? .trunk(.home) : operation.target?.parent ?? base?.parent ?? row.parent
         // Keys of nodes that are created in this batch are not kept: the batch may be refused.
-        guard let parent = try skeleton.keyring.keys(of: place, keeps: false, keysOf) else {
+        guard let parent = try skeleton.keyring.keys(of: place, keeps: false, fresh: renewed, keysOf) else {
             throw TreeError(.quarantined, "the parent's record does not open")
         }
         let name = operation.target?.name ?? row.name
         let content = try Self.content(of: operation, store)
+        let author = try author(of: row.id, at: place, skeleton)
         let kept = try version > 0 ? nil : store.kept(row.id).flatMap { KeptNode(octets: SecureBytes(copying: $0)) }
         do throws(SealFault) {
             if version == 0 {
@@ -141,18 +149,76 @@ struct BatchDraft {
                 return try skeleton.keyring.sealer.create(
                     NodeDraft(
                         name, content: content ?? .none, modified: row.modified, appTags: row.tags,
-                        burnTime: row.burnTime), row.id, below: parent, again: kept)
+                        burnTime: row.burnTime), row.id, below: parent, again: kept, by: author)
             }
-            guard let base, let above = try? skeleton.keyring.keys(of: base.parent, keeps: false, keysOf),
-                let opened = try? skeleton.keyring.opener.open(base, row.id, below: above)
+            let basePlace = isRoot ? place : base?.parent ?? place
+            guard let base, let above = try? skeleton.keyring.keys(of: basePlace, keeps: false, fresh: renewed, keysOf),
+                let opened = try? skeleton.keyring.open(base, row.id, below: above)
             else { throw SealFault.missingKeys }
+            if operation.fields.contains(.sharing) {
+                guard let change = (try? store.shareChange(operation.id)) ?? nil else { throw SealFault.badShare }
+                let record = try ShareChanges.record(change, opened, below: parent, replacing: version, skeleton)
+                return keepRenewed(row.id, base, record)
+            }
             let edit = NodeEdit(
                 name: operation.target?.name, content: content, modified: content == nil ? nil : row.modified,
                 appTags: operation.fields.contains(.tags) ? row.tags : nil,
                 burn: operation.fields.contains(.burnTime) ? row.burnTime.map { .at($0) } ?? .never : nil)
-            return try skeleton.keyring.sealer.edit(opened, edit, below: parent, replacing: version)
+            if isRoot, let author {
+                return try skeleton.keyring.sealer.editRoot(opened, edit, replacing: version, by: author)
+            }
+            let leaves = (try? Branches.leaves(base.parent, for: place, skeleton)) ?? true
+            let record = try skeleton.keyring.sealer.edit(
+                opened, edit, below: parent, replacing: version, by: author, renewing: leaves)
+            return keepRenewed(row.id, base, record)
         } catch {
             throw TreeError(.content, "the record could not be made: \(error)")
+        }
+    }
+
+    private mutating func keepRenewed(_ id: NodeID, _ base: NodeRecord, _ record: NodeRecord) -> NodeRecord {
+        if record.commitment != base.commitment { renewed.insert(id) }
+        return record
+    }
+
+    /// With which keys a record is signed: inside of shared branches, those of this batch included.
+    private func author(
+        of id: NodeID, at place: NodeParent, _ skeleton: TreeSkeleton
+    ) throws(TreeError) -> MessageIdentity? {
+        if let author = try Branches.author(of: id, at: place, skeleton) { return author }
+        let isShared = try (skeleton.store.ancestors(of: place) + [id]).contains {
+            records[$0]?.record.shareList != nil
+        }
+        return isShared ? skeleton.messages.identity : nil
+    }
+
+    /// What is written hangs on the newest keys of all nodes above it: those that hang on an earlier one are written
+    /// first (decision 0067).
+    private mutating func renewAbove(
+        _ operation: PendingOperation, _ row: NodeRow, _ skeleton: inout TreeSkeleton
+    ) throws(TreeError) {
+        let above = try skeleton.store.ancestors(of: operation.target?.parent ?? row.parent)
+        for (place, id) in above.enumerated().reversed() where place + 1 < above.count && records[id] == nil {
+            let (known, store) = (records, skeleton.store)
+            let keysOf = { (id: NodeID) throws(TreeError) -> TreeKeyring.KnownNode? in
+                if let made = known[id] { return .record(made.record) }
+                guard let text = try store.row(id)?.record else { return nil }
+                return (try? NodeRecord(parsing: text, from: .server)).map { .record($0) }
+            }
+            let keys = try skeleton.keyring.keys(
+                of: .node(above[place + 1]), keeps: false, fresh: renewed, keysOf)
+            // Most nodes never had another key.
+            guard let keys, keys.hasEarlierKeys, let text = try store.row(id)?.record,
+                let record = try? NodeRecord(parsing: text, from: .server),
+                let opened = try? skeleton.keyring.open(record, id, below: keys), opened.hangsOnEarlierKey
+            else { continue }
+            var queueing = TreeMachine.Queueing()
+            queueing.isKept = true
+            let waiting = skeleton.queue.operations(of: id).first { $0.kind == .write([]) && $0.state == .waiting }
+            var renewal = waiting?.id
+            if renewal == nil { renewal = try skeleton.enqueue(id, .write([]), queueing) }
+            guard let operation = renewal.flatMap({ skeleton.queue[$0] }) else { continue }
+            try seal(operation, &skeleton)
         }
     }
 

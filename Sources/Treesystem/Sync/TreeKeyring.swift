@@ -7,7 +7,10 @@ struct TreeKeyring {
     let opener: NodeOpener
     let sealer: NodeSealer
     let random: TreeRandom
-    /// A node keeps its key and its child salt for life, so an entry never becomes wrong.
+    /// The root of the branch of another account that the tree is; nil for an own tree.
+    let root: NodeID?
+    /// Of records that are shown. A node keeps its key, but for those that leave an audience or are below one that did:
+    /// then the entry is replaced with the row.
     private var cache = [NodeID: Entry]()
 
     private enum Entry {
@@ -25,7 +28,8 @@ struct TreeKeyring {
     /// Most nodes whose keys are kept; when it is reached, the cache starts again.
     private static let nodesMax = 16_384
 
-    init(_ keys: TreeKeys, random: TreeRandom, identity: MessageIdentity? = nil) {
+    init(_ keys: TreeKeys, random: TreeRandom, identity: MessageIdentity? = nil, branch root: NodeID? = nil) {
+        self.root = root
         opener = NodeOpener(keys.tree, identity: identity)
         (self.keys, sealer) = (keys, NodeSealer(keys.tree, random: random))
         self.random = random
@@ -35,10 +39,12 @@ struct TreeKeyring {
     ///
     /// - Parameters:
     ///   - keeps: whether keys that were not in the cache are put there.
+    ///   - fresh: nodes that may have other keys than those in the cache.
     ///   - known: a node as far as it is known and genuine.
     /// - Returns: nil when a record on the way up is missing or does not open.
     mutating func keys(
-        of place: NodeParent, keeps: Bool = true, _ known: (NodeID) throws(TreeError) -> KnownNode?
+        of place: NodeParent, keeps: Bool = true, fresh: Set<NodeID> = [],
+        _ known: (NodeID) throws(TreeError) -> KnownNode?
     ) throws(TreeError) -> ParentKeys? {
         var (missing, next) = ([(NodeID, NodeRecord)](), place)
         var found: ParentKeys?
@@ -46,14 +52,14 @@ struct TreeKeyring {
             switch next {
             case .trunk(let trunk): found = keys.parent(trunk)
             case .node(let id):
-                found = cached(id)
+                found = fresh.contains(id) ? nil : cached(id)
                 guard found == nil else { break }
                 guard missing.count < TreeLimits.depthMax, let known = try known(id) else { return nil }
                 switch known {
                 case .kept(let node): found = node.childSecrets(of: id, epoch: keys.parent(.home).epoch).keys
                 case .record(let record):
                     missing.append((id, record))
-                    next = record.parent
+                    next = id == root ? .trunk(.home) : record.parent
                 }
             }
         }
@@ -66,9 +72,14 @@ struct TreeKeyring {
         return parent
     }
 
+    /// Opens a record: that of the root of another account's branch by the wrap for this account.
+    func open(_ record: NodeRecord, _ id: NodeID, below parent: ParentKeys) throws(NodeFault) -> OpenedNode {
+        try id == root ? opener.openRoot(record, id) : opener.open(record, id, below: parent)
+    }
+
     /// A node whose name does not give its tag is quarantined, and opens what is below it all the same.
     private func opened(_ record: NodeRecord, _ id: NodeID, below parent: ParentKeys) -> OpenedNode? {
-        do throws(NodeFault) { return try opener.open(record, id, below: parent) } catch {
+        do throws(NodeFault) { return try open(record, id, below: parent) } catch {
             if case .nameMismatch(let node) = error { return node }
             return nil
         }

@@ -145,6 +145,8 @@ extension TreeMachine {
         case .blobMissing where operation.content == .uploaded:
             try LostContents.loseBlob(of: operation, &skeleton)
             try tryAgain(queue[operation.id] ?? operation, refusal)
+        // The branch was shared, or its list changed, after the record was sealed: the log brings that.
+        case .signature where operation.isWrite: try tryAgain(operation, refusal)
         case let reason? where reason.isFinal: try failForGood(operation, refusal)
         default: try tryAgain(operation, refusal)
         }

@@ -123,7 +123,7 @@ extension TreeMachine {
     }
 
     private mutating func authorized(_ user: String) {
-        let names = [tree.owner.text, options.userName]
+        let names = [options.branch == nil ? tree.owner.text : options.identity?.user.text, options.userName]
         guard names.contains(where: { $0?.utf8.elementsEqual(user.utf8) == true }) else {
             return park(.wrongAccount(user))
         }
@@ -135,6 +135,7 @@ extension TreeMachine {
             return channel.phase = .refused(until: skeleton.time.monotonic + SyncLimits.reopenMilliseconds, message)
         }
         channel.phase = .closed
+        if BranchChannel.isRevoked(message, &self) { return park(.unauthorized(BranchChannel.revoked)) }
         tokenEnded(message)
     }
 
@@ -155,6 +156,7 @@ extension TreeMachine {
         guard let bucket = try? BucketName(Self.bucket) else { preconditionFailure("the name is one") }
         let position = channel.position.map { "cv:" + $0.text }
         awaitAnswer()
+        if let branch = options.branch { return send(BranchChannel.initialize(branch, link, command: position)) }
         send(
             Messages.initialize(
                 0, bucket, link.clientID, link.options,
@@ -168,6 +170,7 @@ extension TreeMachine {
     /// The bucket's options come before anything else on the channel: its identity decides what a position means.
     private mutating func received(options: JSONValue) throws(TreeError) {
         guard channel.phase == .opening else { return }
+        skeleton.branches.refusals = 0
         if let mode = options["mode"]?.stringValue, !mode.utf8.elementsEqual(Self.bucket.utf8) {
             let detail = "the bucket 'tree' of this account is not a tree"
             return channel.phase = .refused(until: skeleton.time.monotonic + SyncLimits.reopenMilliseconds, detail)
@@ -262,7 +265,7 @@ extension TreeMachine {
                     IntegrityFault(id, .rollback, "the server lists version \(entry.version) of \(row.version)"))
             }
         }
-        if let row, row.version > 0, !scan.isSame { try skeleton.keepDiffering(row, object) }
+        if let row, row.version > 0, !scan.isSame { try DifferingNodes.keep(row, object, &skeleton) }
         try received(id, object, version: entry.version)
     }
 
@@ -349,6 +352,8 @@ extension TreeMachine {
         let known = row?.version ?? 0
         if row == nil, try !isExpected(object) { return try wantNoMore(id) }
         if reply.version > known { try received(id, object, version: reply.version) } else { try wantNoMore(id) }
+        // A node that came into the branch: what is below it is known by lists only.
+        if row == nil, options.branch != nil { lists.add(.node(id), levels: TreeLimits.depthMax) }
     }
 
     mutating func ask(_ id: NodeID) {

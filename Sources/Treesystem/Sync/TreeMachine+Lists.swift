@@ -17,7 +17,9 @@ extension TreeMachine {
         channel.phase = .listing(scan)
         channel.answerDue = nil
         lists = ChildListing(after: lists)
-        for trunk in Trunk.allCases { lists.add(.trunk(trunk), levels: (options.skeleton.depth ?? 1) - 1) }
+        for trunk in BranchChannel.trunks(options.branch) {
+            lists.add(.trunk(trunk), levels: (options.skeleton.depth ?? 1) - 1)
+        }
         for parent in try store.listedParents() { lists.add(parent) }
     }
 
@@ -57,11 +59,13 @@ extension TreeMachine {
         for (list, task) in zip(page.lists, tasks) {
             scan?.read += Int64(list.nodes.count)
             for node in list.nodes {
-                guard node.isListed(below: list.parent) else {
+                guard node.id == options.branch?.root || node.isListed(below: list.parent) else {
                     try skeleton.reportFault(
                         IntegrityFault(node.id, .form, "the server lists it below another node than its parent"))
                     continue
                 }
+                skeleton.branches.isListing = true
+                defer { skeleton.branches.isListing = false }
                 try received(node, scan)
                 if let levels = task.levels, levels > 0 { lists.add(.node(node.id), levels: levels - 1) }
             }
@@ -93,7 +97,7 @@ extension TreeMachine {
             if let scan { try store.setScan(scan.id, of: node.id) }
             // The log may have brought a newer record before the page arrived.
             if isSame, row.version >= node.version { return }
-            if !isSame { try skeleton.keepDiffering(row, node.object) }
+            if !isSame { try DifferingNodes.keep(row, node.object, &skeleton) }
         }
         try received(node.id, node.object, version: node.version)
     }

@@ -15,7 +15,7 @@ extension TreeMachine {
         guard change.operation == .modify else { return try removed(id, at: change.ev) }
         let known = row?.version ?? 0
         if row == nil, skeleton.isLazy { return try applyUnknown(change, id) }
-        if change.ev <= known { return try addStamps(change, to: row) }
+        if change.ev <= known { return try LateStamps.add(change, to: row, &skeleton) }
         guard (change.sv ?? 0) == known, let diff = change.diff.flatMap({ try? ObjectDiff($0) }),
             let base = try base(id, row), let object = try? JSONDiff.applyWhole(diff, to: base)
         else { return try want(id, change.ev) }
@@ -58,19 +58,6 @@ extension TreeMachine {
         return object
     }
 
-    /// The server's stamps come with the change; the answer to a batch does not have them.
-    private mutating func addStamps(_ change: AppliedChange, to row: NodeRow?) throws(TreeError) {
-        guard var row, row.version == change.ev, let text = row.record,
-            var record = try? NodeRecord(parsing: text, from: .server), record.stamps.changed == nil,
-            let diff = change.diff.flatMap({ try? ObjectDiff($0) }),
-            let object = try? JSONDiff.applyWhole(diff, to: record.object.without(RecordKey.stampNames)),
-            let stamped = try? NodeRecord(object, from: .server), stamped.metadata == record.metadata
-        else { return }
-        record.stamps = stamped.stamps
-        (row.record, row.changed) = (record.object.serialized(), record.stamps.changed ?? row.changed)
-        try skeleton.write(row)
-    }
-
     /// A record of the server that is newer than what this device has.
     mutating func received(_ id: NodeID, _ object: JSONObject, version: Version) throws(TreeError) {
         if channel.wanted[id] != nil { try wantNoMore(id) }
@@ -86,6 +73,7 @@ extension TreeMachine {
     mutating func removed(_ id: NodeID, at version: Version) throws(TreeError) {
         if channel.wanted[id] != nil { try wantNoMore(id) }
         lists.addRemoval(id, version)
+        try BranchChannel.removed(id, &self)
         try skeleton.removed(id, at: version)
     }
 

@@ -42,8 +42,9 @@ package struct TreeMachine {
         random: any RandomNumberGenerator & Sendable, delegate: (any TreeDelegate)? = nil
     ) throws(TreeError) {
         (self.options, self.delegate, self.random) = (options, delegate, random)
-        skeleton = TreeSkeleton(store, keys, options.nameConflicts, treeRandom, options.identity)
-        try store.claim(keys.tree)
+        skeleton = TreeSkeleton(
+            store, keys, options.nameConflicts, treeRandom, options.identity, branch: options.branch?.root)
+        try store.claim(keys.tree, options.branch)
         link = SyncLink(options.sync, try store.clientID(&self.random))
         skeleton.isLazy = try store.adopt(options.skeleton)
         status = options.sync.startsOnline ? .connecting : .offline(.requested)
@@ -201,7 +202,9 @@ package struct TreeOptions: Sendable {
     package var skeleton = SkeletonPolicy.full
     /// The owner's keys for messages; nil: none are sent or opened.
     package var identity: MessageIdentity?
-    /// The server's name for the owner, where it is not the id.
+    /// The branch of another account that the tree is; nil: the own tree.
+    package var branch: BranchName?
+    /// The server's name for the account, where it is not the id.
     package var userName: String?
 
     package init(_ sync: SyncOptions) { self.sync = sync }

@@ -7,8 +7,8 @@ extension TreeSkeleton {
     mutating func confirm(
         _ operation: PendingOperation, _ node: NodeID, _ record: NodeRecord, _ version: Version
     ) throws(TreeError) {
-        guard let row = try store.row(node), row.version < version, let parent = try parentKeys(of: record.parent),
-            let opened = try? keyring.opener.open(record, node, below: parent)
+        guard let row = try store.row(node), row.version < version, let parent = try keys(for: record, node),
+            let opened = try? keyring.open(record, node, below: parent)
         else { return try drop(operation) }
         try confirm(operation, opened, version: version, row: row)
     }
@@ -33,6 +33,7 @@ extension TreeSkeleton {
         row.state = try state(of: row)
         try write(row)
         if hasQuarantined { try store.releaseQuarantine(row.id) }
+        try Branches.confirmed(opened, &self)
         try store.releaseKept(row.id)
         try stopWaiting(row.id, version)
         keyring.keep(opened.childSecrets, of: row.id)

@@ -17,7 +17,7 @@ extension TreeSkeleton {
 
     /// Both moved the node. If the places are the same, nothing is left to do; otherwise this device's is sent again.
     private mutating func meetPlace(_ opened: OpenedNode, _ row: NodeRow) throws(TreeError) {
-        let theirs = Place(opened.record.parent, opened.name)
+        let theirs = Place(opened.parent, opened.name)
         if row.place == theirs, row.name == opened.name {
             for operation in queue.operations(of: row.id) where !operation.isSending {
                 try drop(.place, of: operation)
@@ -60,7 +60,7 @@ extension TreeSkeleton {
     /// Puts a node where the server has it, which may be inside or outside of a branch that is removed here.
     private mutating func putBack(_ row: inout NodeRow, _ opened: OpenedNode) throws(TreeError) {
         let before = row.state == .open ? try shown(row) : nil
-        (row.parent, row.name) = (opened.record.parent, opened.name)
+        (row.parent, row.name) = (opened.parent, opened.name)
         if row.state != .quarantined { row.state = try state(of: row) }
         try write(row)
         guard row.state == .open else { return try hide(row, before) }

@@ -16,6 +16,7 @@ extension TreeSkeleton {
     ) throws(TreeError) -> OperationID? {
         try checkLimit()
         let root = try shownRow(id)
+        try Branches.checkMovable(id, branches)
         hasWritten = true
         for node in try store.branch(of: id).reversed() { try dropOperations(ofLeaving: node) }
         guard try store.row(id) != nil else { return nil }
@@ -159,6 +160,7 @@ extension TreeSkeleton {
     /// - Parameter reports: whether the app is told: it does not know that the node is concealed no longer.
     mutating func showServers(_ row: NodeRow, reports: Bool = false) throws(TreeError) {
         var row = row
+        if row.state == .open || row.state.isConcealed { try Branches.keepAccepted(row, &self) }
         row.state = row.version == 0 ? .open : .unopened
         mayBeStranded = true
         try write(row)

@@ -15,6 +15,8 @@ extension TreeSkeleton {
         guard let parent = try store.place(at: above) else {
             throw TreeError(.parentMissing, "the parent does not exist: create it first")
         }
+        if let node { try Branches.checkMovable(node, branches) }
+        if branches.memberRoot != nil, case .trunk = parent { throw Branches.fixed }
         let place = Place(parent, name)
         guard try store.rows(at: place).allSatisfy({ $0.id == node }) else {
             throw TreeError(.nameTaken, "another node has this name")

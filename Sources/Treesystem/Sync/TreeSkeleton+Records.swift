@@ -63,14 +63,15 @@ extension TreeSkeleton {
             try accept(known, text, version, reports)
             return try store.state(of: id) != .unopened
         }
-        guard let parent = try parentKeys(of: record.parent) else {
+        guard let parent = try keys(for: record, id) else {
             if try MissingParents.quarantine(id, record, text, version, &self) { return true }
             try keepUnopened(id, record, text, version)
             return false
         }
         let opened: OpenedNode
-        do throws(NodeFault) { opened = try keyring.opener.open(record, id, below: parent) } catch {
+        do throws(NodeFault) { opened = try keyring.open(record, id, below: parent) } catch {
             guard case .nameMismatch(let node) = error else {
+                if try Branches.waits(id, record, text, version, &self) { return false }
                 try quarantine(IntegrityFault(id, .seal, error.description), version, text)
                 return false
             }
@@ -84,13 +85,21 @@ extension TreeSkeleton {
 
     /// What opens and makes records below a place; nil when the place is not known yet.
     mutating func parentKeys(of place: NodeParent) throws(TreeError) -> ParentKeys? {
-        let (store, mayBe) = (store, hasQuarantined)
+        let (store, branches, hasQuarantined) = (store, branches, hasQuarantined)
         return try keyring.keys(of: place) { id throws(TreeError) in
+            // In a shared branch a key is used only of a record that is believed.
+            if branches.isRoot(id), try store.state(of: id) == .quarantined { return nil }
+            let mayBe = try hasQuarantined ? Branches.root(of: .node(id), branches, store) == nil : false
             let newest = mayBe ? try store.quarantined(id) : nil
             let known = try store.row(id)?.record
             if let text = newest ?? known { return (try? NodeRecord(parsing: text, from: .server)).map { .record($0) } }
             return try store.kept(id).flatMap { KeptNode(octets: SecureBytes(copying: $0)) }.map { .kept($0) }
         }
+    }
+
+    /// What opens a record; the root of another account's branch needs nothing of a parent.
+    mutating func keys(for record: NodeRecord, _ id: NodeID) throws(TreeError) -> ParentKeys? {
+        try parentKeys(of: id == branches.memberRoot ? .trunk(.home) : record.parent)
     }
 
     private mutating func keepUnopened(
@@ -119,12 +128,13 @@ extension TreeSkeleton {
             if let (node, path) = try shown(row) { events.append(.deleted(node, path)) }
             row.state = .unopened
             try write(row)
+            try Branches.keepAccepted(row, &self)
         }
     }
 
     /// The last good record stays; the version is the newest, so that a change of this device repairs the record.
     mutating func quarantine(
-        _ fault: IntegrityFault, _ version: Version, _ text: [UInt8]
+        _ fault: IntegrityFault, _ version: Version, _ text: [UInt8], reports: Bool = true
     ) throws(TreeError) {
         var row =
             try store.row(fault.node)
@@ -140,7 +150,7 @@ extension TreeSkeleton {
         try store.quarantine(fault, version, text)
         // A change of this device repairs the record.
         try stopWaiting(fault.node, version)
-        try reportFault(fault)
+        if reports { try reportFault(fault) }
     }
 
     mutating func reportFault(_ fault: IntegrityFault) throws(TreeError) { events.append(.integrity(fault)) }
@@ -156,7 +166,7 @@ extension TreeSkeleton {
             return try confirm(operation, opened, version: version, row: old)
         }
         if old?.state.isConcealed == true { mayBeStranded = true }
-        var row = old ?? NodeRow(id, parent: opened.record.parent, name: opened.name, state: .open)
+        var row = old ?? NodeRow(id, parent: opened.parent, name: opened.name, state: .open)
         let before = old.map { $0.state == .open } == true ? try shown(row) : nil
         let theirs = old?.changes(to: opened.record, text) ?? []
         // A record that is shown again was not listed by that.
@@ -180,7 +190,7 @@ extension TreeSkeleton {
             try createdElsewhere(id)
             try store.releaseKept(id)
         }
-        if row.state == .unopened { return }
+        if row.state == .unopened { return try Branches.keepAccepted(row, &self) }
         guard row.state == .open else { return try hide(row, before) }
         if !mine.contains(.place) { try clearPlace(of: row) }
         if reports { try report(row, before, theirs) }

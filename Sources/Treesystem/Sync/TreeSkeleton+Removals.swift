@@ -38,43 +38,6 @@ extension TreeSkeleton {
         try keepRemoved(row, blobsAreLost: true)
     }
 
-    /// A server that is another one, or an older copy, has another record of a node: what is shown here becomes a held
-    /// change, so that the app decides. Versions of two copies cannot be compared.
-    mutating func keepDiffering(_ row: NodeRow, _ object: JSONObject) throws(TreeError) {
-        guard row.state == .open, let record = try? NodeRecord(object, from: .server), let here = try open(row) else {
-            return
-        }
-        // The parent may be listed later: then the records are compared without being opened.
-        let there = try parentKeys(of: record.parent).flatMap { try? keyring.opener.open(record, row.id, below: $0) }
-        var fields = WriteFields(changedFrom: here.record, to: record)
-        if let there {
-            // Two spellings of a name have one tag.
-            if here.name != there.name { fields.insert(.place) }
-            if here.metadata.appTags != there.metadata.appTags { fields.insert(.tags) }
-        } else if !here.metadata.appTags.isEmpty {
-            fields.insert(.tags)
-        }
-        // What waiting operations write is not the server's.
-        fields.subtract(queue.fields(of: row.id))
-        guard !fields.isEmpty else { return }
-        try hold(fields, of: row, here)
-    }
-
-    private mutating func hold(_ fields: WriteFields, of row: NodeRow, _ here: OpenedNode) throws(TreeError) {
-        var queueing = TreeMachine.Queueing()
-        queueing.isKept = true
-        let hasContent = fields.contains(.content) && row.content != nil
-        let inline = hasContent ? (try? here.inlineContent()) ?? nil : nil
-        let local: LocalContent = hasContent ? inline.map { .held($0) } ?? .ask : .none
-        let id = try enqueue(
-            row.id, .write(fields), target: fields.contains(.place) ? row.place : nil, content: local, queueing)
-        guard var operation = queue[id] else { return }
-        operation.state = .held(.data)
-        if hasContent, inline == nil { try LostContents.send(here, &operation, blobIsLost: true, &self) }
-        try write(operation)
-        if let (node, _) = try shown(row) { events.append(.conflict(.data(node))) }
-    }
-
     /// Keeps a removed node here, until the app decides whether it is created again.
     ///
     /// - Parameter blobsAreLost: whether the server is another one, or an older copy: it has no blob of the node.
@@ -129,8 +92,8 @@ extension TreeSkeleton {
     /// The node as the server has it; nil when its record does not open.
     mutating func open(_ row: NodeRow) throws(TreeError) -> OpenedNode? {
         guard let text = row.record, let record = try? NodeRecord(parsing: text, from: .server),
-            let parent = try parentKeys(of: record.parent)
+            let parent = try keys(for: record, row.id)
         else { return nil }
-        return try? keyring.opener.open(record, row.id, below: parent)
+        return try? keyring.open(record, row.id, below: parent)
     }
 }

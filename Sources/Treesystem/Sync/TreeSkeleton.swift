@@ -38,13 +38,16 @@ struct TreeSkeleton {
     var mayBeStranded = true
     /// What is known for messages.
     var messages: MessageState
+    /// What is known of shared branches.
+    var branches: BranchBook
 
     init(
         _ store: TreeStore, _ keys: TreeKeys, _ nameConflicts: NameConflictPolicy, _ random: TreeRandom,
-        _ identity: MessageIdentity?
+        _ identity: MessageIdentity?, branch root: NodeID? = nil
     ) {
         (self.store, self.nameConflicts, messages) = (store, nameConflicts, MessageState(identity))
-        keyring = TreeKeyring(keys, random: random, identity: identity)
+        branches = BranchBook(memberRoot: root)
+        keyring = TreeKeyring(keys, random: random, identity: identity, branch: root)
     }
 
     /// Reads from the store what is kept in memory.
@@ -58,6 +61,7 @@ struct TreeSkeleton {
         (hasQuarantined, mayBeStranded, mayLackParents) = (try store.hasQuarantined(), true, true)
         strayed = try MissingParents.strayed(in: store)
         messages.awaiting = try store.awaiting()
+        try Branches.read(&self)
         keyring.forgetAll()
     }
 
@@ -84,6 +88,7 @@ struct TreeSkeleton {
         hasWritten = true
         try store.removeRow(id)
         if isLazy { try store.setListed(.node(id), false) }
+        if !branches.isEmpty { try Branches.removed(id, &self) }
         keyring.forget(id)
     }
 

@@ -1,3 +1,4 @@
+import ThicketKeyLog
 import ThicketProtocol
 import ThicketTreeShape
 
@@ -12,6 +13,10 @@ struct ModelServer: TreeView {
 
     private(set) var nodes = [NodeID: Held]()
     private(set) var log = [AppliedChange]()
+    /// Of each change, the shared branch in which its node was before, and is after it.
+    private(set) var audiences = [(before: NodeID?, after: NodeID?)]()
+    /// The newest keys of accounts; none in a world of one account.
+    var keys = [String: PublicKeys]()
     /// Batches that were sent again with other bytes.
     private(set) var changedBatches = 0
     private var removedAt = [NodeID: Version]()
@@ -56,7 +61,13 @@ struct ModelServer: TreeView {
 
     // MARK: Batches
 
-    mutating func batch(_ body: [UInt8]) -> TreeBatchAnswer {
+    var place: TreePlace {
+        guard let app = try? AppID("notes"), let owner = try? UserID(owner) else { preconditionFailure("names") }
+        return TreePlace(app: app, owner: owner)
+    }
+
+    /// - Parameter caller: the account of the token; nil: the owner.
+    mutating func batch(_ body: [UInt8], by caller: String? = nil) -> TreeBatchAnswer {
         received += 1
         if isReadOnly { return .refused(BatchRefusal(.unauthorized, nil)) }
         let batch: TreeBatch
@@ -70,15 +81,14 @@ struct ModelServer: TreeView {
         var (results, changes) = ([TreeOperationResult](), [AppliedChange]())
         for (index, operation) in batch.operations.enumerated() {
             do throws(BatchRefusal.Thrown) {
-                results.append(try after.make(operation, &changes))
+                results.append(try after.make(operation, by: caller ?? owner, &changes))
             } catch { return .refused(error.refusal(index)) }
         }
         for (index, change) in changes.enumerated() {
             var change = change
             change.ccids = [BatchMark(batch.id, index: index, of: changes.count).ccid]
-            change.cv = Self.position(log.count + 1)
+            change.cv = Self.position(after.log.count + 1)
             after.log.append(change)
-            log.append(change)
         }
         let answer = TreeBatchAnswer.made(position: after.position, results: results)
         after.received = received
@@ -88,21 +98,26 @@ struct ModelServer: TreeView {
     }
 
     private mutating func make(
-        _ operation: TreeOperation, _ changes: inout [AppliedChange]
+        _ operation: TreeOperation, by caller: String, _ changes: inout [AppliedChange]
     ) throws(BatchRefusal.Thrown) -> TreeOperationResult {
         switch operation {
         case .put(let id, let source, let record):
             if let refusal = TreeCheck.refusal(of: record, at: id, replacing: source, in: self) {
                 throw .refused(refusal)
             }
+            if let reason = refusal(of: record, at: id, by: caller) { throw .denied(reason) }
             time += 1
+            let before = audience(of: id)
             var stamped = record
-            stamped.stamps = RecordStamps(changed: time, created: nodes[id]?.record.stamps.created ?? time)
+            stamped.stamps = RecordStamps(
+                changed: time, created: nodes[id]?.record.stamps.created ?? time,
+                sender: caller == owner ? nil : try? UserID(caller))
             let old = nodes[id]?.record.object ?? JSONObject()
             let diff = Self.wholeMembers(from: old, to: stamped.object)
             // Versions of a node go on after its removal, as at the server.
             let version = (source == 0 ? removedAt[id] ?? 0 : source) + 1
             nodes[id] = Held(record: stamped, version: version)
+            audiences.append((before, audience(of: id)))
             changes.append(change(id, .modify, diff, source, version))
             return .version(version)
         case .delete(let id, let source):
@@ -111,6 +126,7 @@ struct ModelServer: TreeView {
             return .version(source + 1)
         case .deleteTree(let removal):
             guard nodes[removal.node] != nil else { throw .refused(.nodeMissing) }
+            if caller != owner, !mayRemove(removal.node, caller) { throw .denied(.permission) }
             var outcome = BranchOutcome(removed: 0, left: 0, kept: [], hasMore: false)
             _ = sweep(removal.node, removal, &outcome, &changes)
             outcome.kept = Array(outcome.kept.prefix(TreeLimits.survivorsListedMax))
@@ -152,6 +168,7 @@ struct ModelServer: TreeView {
 
     private mutating func remove(_ id: NodeID) -> AppliedChange {
         let version = version(of: id) + 1
+        audiences.append((audience(of: id), nil))
         (nodes[id], removedAt[id]) = (nil, version)
         removed.insert(id)
         return change(id, .remove, nil, nil, version)
@@ -197,8 +214,17 @@ struct ModelServer: TreeView {
         var change = change(id, .modify, diff, version - 1, version)
         change.ccids = ["forged-\(log.count)"]
         change.cv = Self.position(log.count + 1)
+        let before = audience(of: id)
         nodes[id] = Held(record: record, version: version)
+        audiences.append((before, audience(of: id) ?? before))
         log.append(change)
+    }
+
+    private func mayRemove(_ id: NodeID, _ caller: String) -> Bool {
+        guard let root = audience(of: id), root != id, let list = nodes[root]?.record.shareList,
+            let user = try? UserID(caller)
+        else { return false }
+        return list.member(user)?.permissions.contains(.write) == true
     }
 
     /// A server that lies: nodes that no device has sent, for devices that have not read the tree yet.
@@ -228,17 +254,24 @@ struct ModelServer: TreeView {
     /// The answers to a message of a client on channel 0, without the number of the channel.
     ///
     /// - Parameter isLive: set when the client has asked from its position: from then on it is sent changes.
-    func answers(to text: String, pageNodes: Int, isLive: inout Bool) -> [String] {
+    ///
+    /// - Parameter member: a member that opens a branch; nil: the owner.
+    func answers(
+        to text: String, pageNodes: Int, isLive: inout Bool, member: (user: String, root: NodeID)? = nil
+    ) -> [String] {
+        if let member {
+            guard serves(member.user, member.root) else { return ["auth:{\"code\":401,\"msg\":\"no-read\"}"] }
+        }
         if text.hasPrefix("init:") {
             guard let body = (try? JSONValue(parsing: Array(text.dropFirst(5).utf8)))?.objectValue else { return [] }
             let command = body["cmd"]?.stringValue ?? ""
-            return ["auth:\(owner)", "o:{\"mode\":\"tree\",\"store\":\"\(store)\"}"]
-                + answers(to: command, pageNodes: pageNodes, isLive: &isLive)
+            return ["auth:\(member?.user ?? owner)", "o:{\"mode\":\"tree\",\"store\":\"\(store)\"}"]
+                + answers(to: command, pageNodes: pageNodes, isLive: &isLive, member: member)
         }
         if text.hasPrefix("i:") {
             return [page(String(text.split(separator: ":", omittingEmptySubsequences: false)[2]), pageNodes)]
         }
-        if text.hasPrefix("cv:") { return [since(String(text.dropFirst(3)), &isLive)] }
+        if text.hasPrefix("cv:") { return [since(String(text.dropFirst(3)), &isLive, member?.root)] }
         if text.hasPrefix("e:") { return [entity(String(text.dropFirst(2)))] }
         return []
     }
@@ -263,17 +296,22 @@ struct ModelServer: TreeView {
         return "i:" + String(decoding: writer.bytes, as: UTF8.self)
     }
 
-    private func since(_ text: String, _ isLive: inout Bool) -> String {
+    private func since(_ text: String, _ isLive: inout Bool, _ root: NodeID?) -> String {
         guard text.hasPrefix("cv-"), let number = Int(text.dropFirst(3)), number <= log.count else { return "cv:?" }
         isLive = true
-        return changes(from: number)
+        return changes(from: number, of: root)
     }
 
     /// The changes after a position, as a `c` message; at most `count`.
-    func changes(from number: Int, count: Int = .max) -> String {
+    ///
+    /// - Parameter root: of the branch of a member; nil: the owner.
+    func changes(from number: Int, count: Int = .max, of root: NodeID? = nil) -> String {
         var writer = JSONWriter(reservingBytes: 1_024)
         writer.raw("[")
-        for (index, change) in log[number...].prefix(count).enumerated() {
+        let served = log.indices[number...].prefix(count).compactMap { number in
+            root.map { change(number, for: $0) } ?? log[number]
+        }
+        for (index, change) in served.enumerated() {
             if index > 0 { writer.raw(",") }
             change.write(to: &writer)
         }
@@ -294,9 +332,15 @@ struct ModelServer: TreeView {
 extension BatchRefusal {
     enum Thrown: Error {
         case refused(TreeRefusal)
+        /// By the rules of shared branches.
+        case denied(RefusalReason)
 
         func refusal(_ index: Int) -> BatchRefusal {
-            guard case .refused(let refusal) = self else { preconditionFailure("the only case") }
+            let refusal: TreeRefusal
+            switch self {
+            case .refused(let found): refusal = found
+            case .denied(let reason): return BatchRefusal(reason.code, reason, operation: index)
+            }
             var current: Version?
             if case .stale(let version) = refusal { current = version }
             return BatchRefusal(refusal.reason.code, refusal.reason, operation: index, current: current)

@@ -12,9 +12,10 @@ extension TreeWorld {
         set { if others[owner] == nil { server = newValue } else { others[owner] = newValue } }
     }
 
-    func batch(_ body: [UInt8], of owner: String) -> TreeBatchAnswer {
+    /// - Parameter caller: the account of the token.
+    func batch(_ body: [UInt8], of owner: String, by caller: String) -> TreeBatchAnswer {
         guard !people.isEmpty else { return server.batch(body) }
-        let answer = self[owner].batch(body)
+        let answer = self[owner].batch(body, by: caller)
         let posted = self[owner].posted
         self[owner].posted = []
         for operation in posted {
@@ -25,6 +26,16 @@ extension TreeWorld {
             }
         }
         return answer
+    }
+
+    /// A device with which an account opens a branch of another one.
+    func join(_ owner: String, _ root: NodeID, as user: String) throws -> WorldDevice {
+        let identity = people[user]
+        let device = try WorldDevice(
+            devices.count, seed: random.next(), .rename, .lazy(depth: TreeLimits.depthMax), owner: owner,
+            identity: identity, branch: BranchName(of: try UserID(owner), root: root))
+        add(device)
+        return device
     }
 
     /// What was withheld arrives.

@@ -48,6 +48,9 @@ final class TreeWorld {
             others[owner] = ModelServer()
             others[owner]?.owner = owner
         }
+        for owner in people.keys {
+            self[owner].keys = people.mapValues(\.keys).reduce(into: [:]) { $0[$1.key] = $1.value }
+        }
         for (number, owner) in owners.enumerated() {
             devices.append(
                 try WorldDevice(number, seed: random.next(), .rename, .full, owner: owner, identity: people[owner]))
@@ -70,6 +73,8 @@ final class TreeWorld {
         guard let text = getenv("THICKET_TREE_SEED"), let seed = UInt64(String(cString: text)) else { return 0..<12 }
         return seed..<seed + 1
     }
+
+    func add(_ device: WorldDevice) { devices.append(device) }
 
     var time: TreeTime { TreeTime(monotonic: now, unix: 1_700_000_000_000 + now) }
 
@@ -99,8 +104,12 @@ final class TreeWorld {
     }
 
     /// Delivers everything, until all devices have everything and have nothing more to send.
-    func settleDown() throws {
+    func settleDown() throws { try settleDownBut(nil) }
+
+    /// As `settleDown`, while one device neither sends nor receives.
+    func settleDownBut(_ absent: WorldDevice?) throws {
         (isHostile, hasFailingDisks) = (false, false)
+        let devices = devices.filter { $0 !== absent }
         for _ in 0..<300 {
             var isQuiet = true
             for device in devices {
@@ -121,6 +130,8 @@ final class TreeWorld {
 final class WorldDevice {
     let number: Int
     let owner: String
+    /// The branch of the owner that it opens; nil: the own tree.
+    let branch: BranchName?
     let identity: MessageIdentity?
     let store: TreeStore
     var machine: TreeMachine
@@ -131,6 +142,7 @@ final class WorldDevice {
     /// What the app keeps by the delegate, and reads of the store.
     let app: IndexApp
     private(set) var events = [TreeEvent]()
+    private(set) var shareEvents = [ShareEvent]()
     /// Fails in the next turn.
     var disk: FailingDisk?
     private var isConnected = false
@@ -156,17 +168,19 @@ final class WorldDevice {
 
     init(
         _ number: Int, seed: UInt64, _ policy: NameConflictPolicy, _ skeleton: SkeletonPolicy, owner: String = "user-1",
-        identity: MessageIdentity? = nil
+        identity: MessageIdentity? = nil, branch: BranchName? = nil
     ) throws {
-        (self.number, self.owner, self.identity) = (number, owner, identity)
+        (self.number, self.owner, self.identity, self.branch) = (number, owner, identity, branch)
         store = try TreeStore()
         let place = TreePlace(app: try AppID("notes"), owner: try UserID(owner))
         let secret = UInt8(owner.utf8.last ?? 0) &- UInt8(ascii: "1")
-        keys = TreeKeys(secret: SecureBytes(copying: (0..<32).map { UInt8($0) &+ secret }), tree: place)
+        let octets: [UInt8] =
+            branch == nil ? (0..<32).map { UInt8($0) &+ secret } : [UInt8](repeating: UInt8(number), count: 32)
+        keys = TreeKeys(secret: SecureBytes(copying: octets), tree: place)
         var options = TreeOptions(SyncOptions(app: place.app, token: "token"))
         options.nameConflicts = policy
         options.skeleton = skeleton
-        options.identity = identity
+        (options.identity, options.branch) = (identity, branch)
         self.options = options
         seeds = SeededSource(seed: seed)
         app = IndexApp()
@@ -305,6 +319,7 @@ final class WorldDevice {
                 let content = NodeContent(data: Array("content of \(node.id.text)".utf8))
                 outside(world) { machine throws(TreeError) in try machine.provided(id, .held(content)) }
             case .event(let event): events.append(event)
+            case .sharing(let event): shareEvents.append(event)
             case .message(.lookUpKeys(let question)):
                 let answer = world.answer(question)
                 outside(world) { machine throws(TreeError) in
@@ -339,6 +354,15 @@ final class WorldDevice {
 
     // MARK: - The network
 
+    /// The account of the device's token.
+    private var account: String { branch == nil ? owner : identity?.user.text ?? owner }
+    private var member: (user: String, root: NodeID)? { branch.map { (account, $0.root) } }
+
+    private func children(_ query: ChildrenQuery, _ world: TreeWorld) -> ChildrenPage {
+        guard let branch else { return world[owner].children(query, pageNodes: world.pageNodes) }
+        return world[owner].children(query, of: branch.root, pageNodes: world.pageNodes)
+    }
+
     /// - Returns: whether there was anything to deliver.
     @discardableResult
     func deliverToServer(_ world: TreeWorld) throws -> Bool {
@@ -348,7 +372,7 @@ final class WorldDevice {
                 replies.append((request.id, .unknown("lost before the server", retryAfter: 0)))
                 return true
             }
-            let answer = world.batch(request.body, of: owner)
+            let answer = world.batch(request.body, of: owner, by: account)
             if world.isHostile, world.chance(15) {
                 replies.append((request.id, .unknown("the answer was lost", retryAfter: 0)))
             } else {
@@ -359,7 +383,7 @@ final class WorldDevice {
         if !queries.isEmpty, toServer.isEmpty || world.chance(50) {
             let (number, query) = queries.removeFirst()
             let isLost = world.isHostile && world.chance(15)
-            let page = try harmed(world[owner].children(query, pageNodes: world.pageNodes))
+            let page = try harmed(children(query, world))
             pages.append((number, isLost ? .failed("lost", retryAfter: 0) : .page(page)))
             return true
         }
@@ -371,7 +395,7 @@ final class WorldDevice {
         }
         let wasLive = isLive
         for answer in world[owner].answers(
-            to: String(message.dropFirst(2)), pageNodes: world.pageNodes, isLive: &isLive)
+            to: String(message.dropFirst(2)), pageNodes: world.pageNodes, isLive: &isLive, member: member)
         {
             toDevice.append(Array("0:\(answer)".utf8))
         }
@@ -381,8 +405,12 @@ final class WorldDevice {
 
     @discardableResult
     func deliverToDevice(_ world: TreeWorld) throws -> Bool {
+        if isLive, let member, !world[owner].serves(member.user, member.root) {
+            isLive = false
+            toDevice.append(Array("0:auth:{\"code\":401,\"msg\":\"no-read\"}".utf8))
+        }
         if isLive, sentLog < world[owner].log.count {
-            toDevice.append(Array("0:\(world[owner].changes(from: sentLog))".utf8))
+            toDevice.append(Array("0:\(world[owner].changes(from: sentLog, of: branch?.root))".utf8))
             sentLog = world[owner].log.count
         }
         if harm != nil, try meetHarm(world) { return true }
@@ -445,34 +473,6 @@ final class WorldDevice {
         disconnect()
         (requests, replies, queries, pages, late) = ([], [], [], [], LateAnswers())
         machine = try Self.machine(store, keys, options, seeds, app)
-    }
-}
-
-/// An app that keeps an index of parents and names by the delegate alone.
-struct IndexApp: TreeDelegate {
-    private static let places = "places"
-
-    static func place(_ node: Node) -> String { "\(node.parent.text)/\(node.name)" }
-
-    private func put(_ node: Node, _ transaction: inout TreeTransaction) throws {
-        try transaction.set(Array(Self.place(node).utf8), Self.places, node.id.text)
-    }
-    func didDiscoverNewNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {
-        try put(node, &transaction)
-    }
-    func didDiscoverMovedNode(
-        _ node: Node, from oldPath: TreePath, to newPath: TreePath, in transaction: inout TreeTransaction
-    ) throws { try put(node, &transaction) }
-    func didDiscoverDeletedNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {
-        try transaction.set(nil, Self.places, node.id.text)
-    }
-
-    static func index(_ store: TreeStore) throws -> [String: String] {
-        var index = [String: String]()
-        for (key, value) in try store.appValues(places, limit: 100_000) {
-            index[key] = String(decoding: value, as: UTF8.self)
-        }
-        return index
     }
 }
 

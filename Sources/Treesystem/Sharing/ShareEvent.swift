@@ -1,0 +1,12 @@
+public import ThicketTreeShape
+
+/// Something that happened to a shared branch: reported by `TreeSharing.events`.
+public enum ShareEvent: Sendable, Hashable {
+    /// The list of the branch with this root is another one, which was verified.
+    case changed(NodeID, [ShareList.Member], epoch: UInt32)
+    /// The branch with this root is shared no more.
+    case ended(NodeID)
+    /// The server serves the branch no more: the list does not let this account read it, or it does not exist. Local
+    /// copies stay until the app removes them.
+    case revoked
+}

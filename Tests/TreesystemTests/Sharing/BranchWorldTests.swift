@@ -1,0 +1,291 @@
+import Testing
+import ThicketClient
+import ThicketCrypto
+import ThicketProtocol
+import ThicketTestSupport
+
+@testable import ThicketTree
+@testable import ThicketTreeShape
+@testable import ThicketTreesystem
+
+/// Branches of another account, as their members open them (S10; A10, A12).
+@Suite("Branches of another account")
+struct BranchWorldTests {
+    /// An owner with two devices, and two members.
+    private final class Shared {
+        let world: TreeWorld
+        let owner: WorldDevice
+        let root: NodeID
+
+        init(_ seed: UInt64, _ letters: [String: String] = ["user-2": "rw", "user-3": "r"]) throws {
+            world = try TreeWorld(seed: seed, owners: ["user-1", "user-1", "user-2", "user-3"])
+            owner = world.devices[0]
+            root = try owner.create("album", in: world)
+            try owner.create("album/photo", "one", in: world)
+            try owner.create("album/folder", in: world)
+            try owner.create("album/folder/leaf", "two", in: world)
+            try owner.create("private", in: world)
+            try owner.create("private/note", "secret", in: world)
+            try world.settleDown()
+            try change(letters)
+            try world.settleDown()
+        }
+
+        func change(_ letters: [String: String]) throws {
+            var members = [UserID: SharePermissions]()
+            for (name, text) in letters { members[try UserID(name)] = SharePermissions(text: text) ?? [] }
+            let (change, root) = (ShareChange(members), root)
+            _ = try owner.local(world) { machine throws(TreeError) in
+                try ShareChanges.add(change, to: root, &machine.skeleton)
+            }
+        }
+
+        func join(_ user: String) throws -> WorldDevice {
+            let device = try world.join("user-1", root, as: user)
+            try world.settleDown()
+            return device
+        }
+
+        /// The owner's paths in the branch.
+        func branchPaths() throws -> [String] {
+            try owner.paths().filter { $0.hasPrefix("home/album") }
+        }
+    }
+
+    private func faults(_ device: WorldDevice) -> [IntegrityFault] {
+        device.events.compactMap { if case .integrity(let fault) = $0 { fault } else { nil } }
+    }
+
+    @Test("S10: a member reads the branch from its root down, and nothing beside it")
+    func reading() throws {
+        let shared = try Shared(1)
+        for user in ["user-2", "user-3"] {
+            let member = try shared.join(user)
+            #expect(try member.paths() == shared.branchPaths())
+            #expect(try member.content("album/photo") == "one")
+            #expect(try member.content("album/folder/leaf") == "two")
+            #expect(faults(member).isEmpty && member.machine.status == .upToDate)
+        }
+    }
+
+    @Test("S10: changes of the owner and of members reach all of them, signed by their authors")
+    func changes() throws {
+        let shared = try Shared(2)
+        let (ben, cleo) = (try shared.join("user-2"), try shared.join("user-3"))
+        try ben.write("album/photo", "by ben", in: shared.world)
+        try ben.create("album/folder/new", "also by ben", in: shared.world)
+        try shared.owner.move("album/folder", to: "album/renamed", in: shared.world)
+        try shared.world.settleDown()
+        for device in [shared.owner, shared.world.devices[1], ben, cleo] {
+            #expect(try device.content("album/photo") == "by ben")
+            #expect(try device.content("album/renamed/new") == "also by ben")
+            #expect(faults(device).isEmpty && device.holds.isEmpty)
+        }
+        try ben.remove("album/renamed/leaf", in: shared.world)
+        try ben.move("album/photo", to: "album/renamed/photo", in: shared.world)
+        try shared.world.settleDown()
+        #expect(try cleo.paths() == shared.branchPaths())
+        #expect(try ben.paths() == shared.branchPaths())
+    }
+
+    @Test("a reader's change is refused by the server, and the app decides about it")
+    func readOnly() throws {
+        let shared = try Shared(3)
+        let cleo = try shared.join("user-3")
+        try cleo.write("album/photo", "by cleo", in: shared.world)
+        try shared.world.settleDown()
+        #expect(cleo.holds.count == 1)
+        #expect(try shared.owner.content("album/photo") == "one")
+    }
+
+    @Test("a member writes the root's content; it neither renames, moves nor removes the root, nor creates beside it")
+    func root() throws {
+        let shared = try Shared(4)
+        let ben = try shared.join("user-2")
+        try ben.write("album", "about the album", in: shared.world)
+        try shared.world.settleDown()
+        #expect(try shared.owner.content("album") == "about the album")
+        #expect(throws: TreeError.self) { try ben.move("album", to: "other", in: shared.world) }
+        #expect(throws: TreeError.self) { try ben.remove("album", in: shared.world) }
+        #expect(throws: TreeError.self) { try ben.create("beside", in: shared.world) }
+        #expect(faults(shared.owner).isEmpty)
+    }
+
+    @Test(
+        "a node that the owner moves out of the branch leaves it with what is below; one that comes in is read whole"
+    )
+    func audience() throws {
+        let shared = try Shared(5)
+        let ben = try shared.join("user-2")
+        try shared.owner.move("album/folder", to: "private/folder", in: shared.world)
+        try shared.world.settleDown()
+        #expect(try ben.paths() == shared.branchPaths())
+        #expect(try shared.owner.content("private/folder/leaf") == "two")
+        try shared.owner.move("private", to: "album/private", in: shared.world)
+        try shared.world.settleDown()
+        #expect(try ben.paths() == shared.branchPaths())
+        #expect(try ben.content("album/private/note") == "secret")
+        #expect(try ben.content("album/private/folder/leaf") == "two")
+        #expect(faults(ben).isEmpty)
+    }
+
+    @Test("S10: a member that is removed while it is offline keeps its copies, and is told when it comes back")
+    func revoked() throws {
+        let shared = try Shared(6)
+        let (ben, cleo) = (try shared.join("user-2"), try shared.join("user-3"))
+        _ = try cleo.local(shared.world) { machine throws(TreeError) in machine.goOffline() }
+        try shared.change(["user-3": ""])
+        try shared.owner.write("album/photo", "later", in: shared.world)
+        try shared.world.settleDownBut(cleo)
+        #expect(try ben.content("album/photo") == "later")
+        #expect(cleo.shareEvents.isEmpty || !cleo.shareEvents.contains(.revoked))
+        cleo.goOnline(shared.world)
+        try cleo.run(shared.world)
+        #expect(cleo.shareEvents.last == .revoked)
+        #expect(try cleo.content("album/photo") == "one")
+        guard case .offline(.unauthorized) = cleo.machine.status else {
+            Issue.record("\(cleo.machine.status)")
+            return
+        }
+    }
+
+    @Test("a member that is removed while it is connected is told at once, and gets nothing more")
+    func revokedLive() throws {
+        let shared = try Shared(7)
+        let cleo = try shared.join("user-3")
+        try shared.change(["user-3": ""])
+        try shared.owner.create("album/later", "x", in: shared.world)
+        try shared.world.settleDownBut(cleo)
+        try cleo.run(shared.world)
+        #expect(cleo.shareEvents.last == .revoked)
+        #expect(try !cleo.paths().contains("home/album/later"))
+    }
+
+    @Test("A12: a removed member with all that it kept and the whole server opens nothing that is written later")
+    func removedMember() throws {
+        let shared = try Shared(8)
+        let (ben, cleo) = (try shared.join("user-2"), try shared.join("user-3"))
+        let world = shared.world
+        let before = world.server.nodes
+        try shared.change(["user-3": ""])
+        try world.settleDownBut(cleo)
+        try ben.write("album/folder/leaf", "later", in: world)
+        try shared.owner.create("album/new", "later", in: world)
+        try ben.create("album/folder/new", "later", in: world)
+        try world.settleDownBut(cleo)
+        let written = world.server.nodes.filter { before[$0.key]?.version != $0.value.version }
+        #expect(written.count == 5)
+        // Every key of cleo's store, for every record.
+        let rows = before.keys.sorted()
+        for (id, held) in written {
+            for parent in rows {
+                let keys = try cleo.machine.reading { machine throws(TreeError) in
+                    try machine.skeleton.parentKeys(of: .node(parent))
+                }
+                guard let keys else { continue }
+                var record = held.record
+                record.parent = .node(parent)
+                for record in [held.record, record] {
+                    #expect(throws: NodeFault.self) {
+                        try cleo.machine.skeleton.keyring.opener.open(record, id, below: keys)
+                    }
+                }
+            }
+            #expect(throws: NodeFault.self) {
+                try cleo.machine.skeleton.keyring.opener.openRoot(held.record, id)
+            }
+        }
+        // The members that stay open all of it.
+        #expect(try ben.content("album/new") == "later" && ben.content("album/folder/leaf") == "later")
+        #expect(try shared.owner.content("album/folder/new") == "later")
+        for device in [shared.owner, ben] { #expect(faults(device).isEmpty) }
+    }
+
+    @Test(
+        "A10: a root that the server seals to the member under a key of its own is not believed or used"
+    )
+    func forgedRoot() throws {
+        let shared = try Shared(9)
+        let ben = try shared.join("user-2")
+        let world = shared.world
+        let genuine = try #require(world.server.nodes[shared.root])
+        // The server makes a list, a key and a wrap, and signs with an account that it controls.
+        let (attacker, reader) = (try #require(world.people["user-3"]), try #require(world.people["user-2"]))
+        let tree = shared.owner.keys.tree
+        let (sealer, key) = (NodeSealer(tree, random: .system), NodeSealer(tree).newKey())
+        let root = try NodeOpener(tree, identity: reader).openRoot(genuine.record, shared.root)
+        var record = genuine.record
+        (record.stamps, record.base, record.commitment) = (RecordStamps(), genuine.version, NodeSealer.commitment(key))
+        record.shareList?.version += 1
+        record.shareList?.commitment = record.commitment
+        let context = KeyWrap(of: shared.root, in: tree, epoch: 0, for: reader.user, keyID: reader.keys.id)
+        record.wraps.removeAll { $0.kind == "u:user-2" }
+        record.wraps.append(
+            RecordWrap(
+                .user(reader.user, keyID: reader.keys.id),
+                sealed: try context.seal(key.secret, to: reader.keys.encryption)))
+        let forged = try sealer.sealing(root.metadata, with: key, in: record, shared.root, by: attacker)
+        world.server.forge(shared.root, forged)
+        try world.settleDown()
+        #expect(faults(ben).last?.kind == .sharing)
+        try ben.restart(world)
+        try world.settleDown()
+        try ben.create("album/later", "x", in: world)
+        try world.settleDown()
+        let id = try ben.id("album/later")
+        #expect(world.server.nodes[id]?.record.epoch == genuine.record.epoch)
+        #expect(try shared.owner.content("album/later") == "x")
+    }
+
+    @Test("A5: records of a member whose keys cannot be looked up wait, and are shown when they can")
+    func awaitedKeys() throws {
+        let shared = try Shared(10)
+        let (ben, cleo) = (try shared.join("user-2"), try shared.join("user-3"))
+        shared.world.troubles["user-2"] = .offline
+        try cleo.loseConnection(shared.world)
+        try ben.create("album/late", "x", in: shared.world)
+        try ben.write("album/photo", "by ben", in: shared.world)
+        try shared.world.settleDown()
+        #expect(try !cleo.paths().contains("home/album/late"))
+        #expect(try cleo.content("album/photo") == "one")
+        #expect(faults(cleo).isEmpty)
+        shared.world.troubles = [:]
+        try cleo.loseConnection(shared.world)
+        try shared.world.settleDown()
+        #expect(try cleo.content("album/late") == "x" && cleo.content("album/photo") == "by ben")
+    }
+
+    @Test("random changes of an owner and two members over a bad network, with restarts: all end with the same branch")
+    func random() throws {
+        for seed in TreeWorld.seeds {
+            let shared = try Shared(200 + seed, ["user-2": "rw", "user-3": "rw"])
+            let members = [try shared.join("user-2"), try shared.join("user-3")]
+            let world = shared.world
+            world.isHostile = true
+            for round in 0..<40 {
+                let device = ([shared.owner] + members)[world.roll(3)]
+                let paths = try device.paths().filter { $0.hasPrefix("home/album/") }.map { String($0.dropFirst(5)) }
+                switch world.roll(4) {
+                case 0: _ = try? device.create("album/c\(round)", "c\(round)", in: world)
+                case 1: if let path = world.pick(paths) { try? device.write(path, "w\(round)", in: world) }
+                case 2: if let path = world.pick(paths) { try? device.move(path, to: "album/m\(round)", in: world) }
+                default: if let path = world.pick(paths), world.chance(40) { try? device.remove(path, in: world) }
+                }
+                for _ in 0..<world.roll(15) { try world.step() }
+            }
+            for _ in 0..<3 {
+                try world.settleDown()
+                // Discarding one change may send another.
+                for device in [shared.owner] + members { try? device.discardAll(world) }
+            }
+            try world.settleDown()
+            let expected = try shared.branchPaths()
+            for device in members {
+                let difference = try Set(device.paths()).symmetricDifference(expected).sorted()
+                #expect(difference.isEmpty, "seed \(seed), device \(device.number): \(device.summary)")
+                #expect(faults(device).isEmpty, "seed \(seed): \(faults(device))")
+            }
+            #expect(faults(shared.owner).isEmpty, "seed \(seed): \(faults(shared.owner))")
+        }
+    }
+}
