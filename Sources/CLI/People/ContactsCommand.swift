@@ -47,7 +47,7 @@ enum ContactsCommand {
 enum SafetyNumberCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (text, digits) = (call.argument("USER"), call.value("matches"))
-        let what = "nothing was compared"
+        let what = "the keys of \(Screen.safe(text)) were not compared"
         let number = try await PeopleCall.run(call, what) { book throws(PeopleError) in
             let found = try await book.safetyNumber(with: try await PeopleCall.user(text, book))
             guard let digits else { return (found.number, false) }

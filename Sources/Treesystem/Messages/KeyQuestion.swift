@@ -57,6 +57,8 @@ struct MessageState {
     var pauses = [KeyQuestion: Int64]()
     /// Nodes that wait for keys of their author. Also in the store.
     var awaiting = [KeyQuestion: Set<NodeID>]()
+    /// Messages before which others are missing, and which are not reported yet.
+    var gaps = Set<NodeID>()
     /// The newest head of the key log.
     var head: KeyLogHead?
 

@@ -141,19 +141,48 @@ enum Letters {
     // MARK: - Verifying
 
     /// Verifies what waited for keys that are known now. Runs at the end of each turn.
-    static func verify(_ skeleton: inout TreeSkeleton) throws(TreeError) {
+    ///
+    /// - Parameter isReading: whether the tree is still being read, in the order of its keys: a message that another one
+    ///   is missing may be on the next page.
+    static func verify(_ skeleton: inout TreeSkeleton, isReading: Bool) throws(TreeError) {
         try Branches.verify(&skeleton)
         for question in skeleton.messages.awaiting.keys {
             guard let keys = skeleton.messages.keys[question] else { continue }
             // Messages before their attachments: these are found again when it is shown.
-            for id in (skeleton.messages.awaiting[question] ?? []).sorted() {
+            for id in try inOrder(skeleton.messages.awaiting[question] ?? [], &skeleton) {
                 try verify(id, question, keys, &skeleton)
             }
         }
+        if !isReading { try reportGaps(&skeleton) }
         if skeleton.events.contains(.caughtUp), try skeleton.store.namedValue(begun) == nil {
             skeleton.hasWritten = true
             try skeleton.store.setNamedValue(begun, "1")
         }
+    }
+
+    /// In the order in which their author has numbered them, so that none is missing for a moment.
+    private static func inOrder(
+        _ ids: Set<NodeID>, _ skeleton: inout TreeSkeleton
+    ) throws(TreeError) -> [NodeID] {
+        let ids = ids.sorted()
+        guard ids.count > 1 else { return ids }
+        var numbered = [(counter: UInt64, id: NodeID)]()
+        for id in ids {
+            let opened = try skeleton.store.row(id).flatMap { (row) throws(TreeError) in try skeleton.open(row) }
+            let statement = opened.flatMap { (try? MessageCheck.keptStatement(of: $0)) ?? nil }
+            numbered.append((statement?.fields.counter ?? .max, id))
+        }
+        return numbered.sorted { ($0.counter, $0.id) < ($1.counter, $1.id) }.map(\.id)
+    }
+
+    /// Reports the messages that still miss others, once each.
+    private static func reportGaps(_ skeleton: inout TreeSkeleton) throws(TreeError) {
+        for id in skeleton.messages.gaps.sorted() {
+            guard let missing = try skeleton.store.row(id)?.origin?.missing, missing > 0 else { continue }
+            let fault = IntegrityFault(id, .messagesMissing, "\(missing) messages before it have not arrived")
+            skeleton.events.append(.integrity(fault))
+        }
+        skeleton.messages.gaps = []
     }
 
     /// An account has no keys with which something was signed.
@@ -259,9 +288,7 @@ enum Letters {
     private static func report(_ verdict: OriginChain.Verdict, _ id: NodeID, _ skeleton: inout TreeSkeleton) {
         switch verdict {
         case .new, .late, .repeated: break
-        case .gap(let count):
-            let fault = IntegrityFault(id, .messagesMissing, "\(count) messages before it have not arrived")
-            skeleton.events.append(.integrity(fault))
+        case .gap: skeleton.messages.gaps.insert(id)
         case .fork:
             let fault = IntegrityFault(id, .messagesForked, "its author has shown another message in its place")
             skeleton.events.append(.integrity(fault))

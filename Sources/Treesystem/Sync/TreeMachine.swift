@@ -114,7 +114,7 @@ package struct TreeMachine {
     }
 
     private mutating func finish() throws(TreeError) {
-        try Letters.verify(&skeleton)
+        try Letters.verify(&skeleton, isReading: channel.isReading)
         try skeleton.revealStranded()
         try pump()
         if link.isOpen { KeyQuestions.ask(&skeleton) }
