@@ -17,8 +17,8 @@ extension TreeMessages {
     }
 
     /// Looks up the keys of all authors whose messages are not verified yet, and verifies what can be verified. The
-    /// tree does this by itself, with pauses; this call is for programs that end soon. When it returns, all heads of the key
-    /// log that came with messages have been compared with the one that this device knows.
+    /// tree does this by itself, with pauses; this call is for programs that end soon. When it returns, all heads of
+    /// the key log that came with messages have been compared with the one that this device knows.
     ///
     /// - Returns: the authors whose messages still wait, in the order of their ids.
     /// - Throws: `store`, `closed`.
