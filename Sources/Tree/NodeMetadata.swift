@@ -18,7 +18,8 @@ public struct NodeMetadata: Sendable {
     /// The statement of a message's origin as its author wrote it (`OriginStatement`), not verified; nil for a node
     /// that is not a message. It stays with the node.
     public let origin: [UInt8]?
-    /// Keys that the node had in earlier epochs, the newest first: nodes below that were not written since hang on them.
+    /// Keys that the node had in earlier epochs, the newest first: nodes below it that were not written since hang on
+    /// them.
     var earlierKeys: [EarlierKey]
     /// The version of the form: 1, or that of the newer program that wrote it.
     let format: UInt8

@@ -111,8 +111,8 @@ public struct NodeSealer: Sendable {
     /// that nothing below it changes; without another content, the content is untouched. A signature is dropped: it was
     /// of the replaced record. So is the wrap of a received message for its receiver, whose parent's key opens it now.
     ///
-    /// A node that hangs on an earlier key of its parent gets another key, and so does one with `renewing`. What is below
-    /// it hangs on its earlier key, which its metadata keeps, until that is written too (decision 0067).
+    /// A node that hangs on an earlier key of its parent gets another key, and so does one with `renewing`. What is
+    /// below it hangs on its earlier key, which its metadata keeps, until that is written too (decision 0067).
     ///
     /// - Parameters:
     ///   - node: the node as it was opened.

@@ -90,8 +90,8 @@ public struct ParentKeys: Sendable {
         return RecordWrap(.parent, sealed: sealed)
     }
 
-    /// - Returns: the key, and whether the parent's newest key wraps it; nil for a wrap of another node, parent, epoch or
-    ///   tree, and for a damaged one.
+    /// - Returns: the key, and whether the parent's newest key wraps it; nil for a wrap of another node, parent, epoch
+    ///   or tree, and for a damaged one.
     func unwrap(
         _ wrap: RecordWrap, of node: NodeID, epoch: UInt32? = nil, in tree: TreePlace
     ) -> (key: NodeKey, isNewest: Bool)? {

@@ -352,7 +352,6 @@ extension TreeMachine {
         let known = row?.version ?? 0
         if row == nil, try !isExpected(object) { return try wantNoMore(id) }
         if reply.version > known { try received(id, object, version: reply.version) } else { try wantNoMore(id) }
-        // A node that came into the branch: what is below it is known by lists only.
         if row == nil, options.branch != nil { lists.add(.node(id), levels: TreeLimits.depthMax) }
     }
 
