@@ -242,7 +242,7 @@ struct BranchCheckTests {
         #expect(try model.refusal(12) == .notPermitted(.noWrite), "written once")
         #expect(try model.refusal(11) == .nodeMissing)
         #expect(try model.removal(12) == nil && model.removal(11) == .nodeMissing)
-        // Everybody else's new node has the key under its parent's.
+        // A new node of every other member has the key under its parent's.
         let reader = try BranchModel.shared(with: .readWrite)
         #expect(try reader.refusal(30) { $0.wraps = [wrap(for: owner)] } == .notPermitted(.noWrite))
         #expect(try reader.refusal(30) { $0.wraps.append(wrap(for: try UserID("dora"))) } == .notPermitted(.noWrite))

@@ -197,8 +197,8 @@ struct BlobService {
         _ blob: BlobID, _ owner: String, _ node: NodeID, _ conditions: BlobConditions, _ transfer: BlobTransfer
     ) throws(StoreError) -> Step {
         let order = transfer.order
-        guard order.user.text.utf8.elementsEqual(owner.utf8),
-            let length = try ledger.length(of: blob, in: node, of: order.app, order.user)
+        guard let tree = try self.owner(of: node, named: owner, for: order),
+            let length = try ledger.length(of: blob, in: node, of: order.app, tree)
         else { return refused(BlobAnswer.noBlob, .missing) }
         let tag = BlobAnswer.tag(of: blob)
         if let known = conditions.ifNoneMatch, known == "*" || known.contains(tag) {
@@ -222,6 +222,14 @@ struct BlobService {
         if conditions.isHead { return .respond(head) }
         transfer.download = BlobTransfer.Sending(reader: reader, bytes: bytes)
         return .download(head)
+    }
+
+    /// The owner of the tree that the user reads: the user, or the owner of a branch of which the user is a reader.
+    private func owner(of node: NodeID, named text: String, for order: BlobOrder) throws(StoreError) -> UserID? {
+        guard let branch = BranchName(text) else {
+            return order.user.text.utf8.elementsEqual(text.utf8) ? order.user : nil
+        }
+        return try ledger.mayRead(order.user, node, in: branch, of: order.app) ? branch.owner : nil
     }
 
     /// The next bytes of an answer; nil when there are none. Bytes of a file are in memory afterwards, so that sending

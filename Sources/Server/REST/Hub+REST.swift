@@ -18,7 +18,7 @@ extension Hub {
         if call.makesTree { request.mode = BucketMode.tree.word }
         let channel = Channel(
             session: session, number: Self.callChannel, generation: nextGeneration, clientID: call.clientID,
-            bucketName: call.bucket, request: request)
+            bucketName: call.bucket, branch: call.branch, request: request)
         session.channels.append(channel)
         read(.grant(token: call.token), for: channel)
     }
@@ -55,7 +55,7 @@ extension Hub {
     /// - Returns: whether the request needed no bucket and was answered.
     func isAnswered(_ channel: Channel, by admission: Admission) -> Bool {
         guard let exchange = channel.session.exchange else { return false }
-        if let owner = exchange.call.owner, owner != admission.user {
+        if let owner = exchange.call.owner, owner != admission.user, exchange.call.branch == nil {
             answer(channel.session, RESTAnswer.noTree)
             return true
         }
@@ -126,6 +126,8 @@ extension Hub {
         case .body(let reading): hasRead(reading, exchange, on: channel, now: now)
         case .all(let page): foundAll(exchange, page, on: channel, now: now)
         case .index(let frame, _): answer(session, RESTAnswer.json(Array(frame.argument)))
+        case .noBranch: answer(session, RESTAnswer.noBranch)
+        case .membership: return false
         case .children(let page): answer(session, RESTAnswer.json(page))
         case .inboxPolicy(let policy): answer(session, RESTAnswer.json(JSONValue.object(policy.object).serialized()))
         case .usage(let usage): answer(session, RESTAnswer.json(JSONValue.object(usage.object).serialized()))

@@ -5,6 +5,13 @@ import ThicketTreeShape
 extension Hub {
     /// Hands a batch to the shard as one change.
     func submit(_ request: TreeBatchRequest, of feed: BucketFeed, on channel: Channel, now: HubInstant) {
+        var request = request
+        if let branch = channel.branch {
+            guard feed.mode == .tree, let user = channel.user, user != branch.owner else {
+                return answer(channel.session, RESTAnswer.noBranch)
+            }
+            request.member = TreeBatchRequest.Member(user, root: branch.root)
+        }
         guard feed.mode == .tree else { return answer(channel.session, RESTAnswer.noTree) }
         guard let bytes = channel.session.exchange?.call.bytes else { return }
         guard request.isReady else {
@@ -35,6 +42,13 @@ extension Hub {
 
     /// Asks a reader for children of nodes.
     func children(_ query: ChildrenQuery, of feed: BucketFeed, for channel: Channel) {
+        var member: BranchMember?
+        if let branch = channel.branch {
+            guard feed.mode == .tree, feed.row != nil, let user = channel.user, user != branch.owner else {
+                return answer(channel.session, RESTAnswer.noBranch)
+            }
+            member = BranchMember(user: user, root: branch.root, tree: feed.bucket)
+        }
         guard feed.mode == .tree else { return answer(channel.session, RESTAnswer.noTree) }
         guard let cursor = cursor(query, of: feed) else {
             return answer(
@@ -47,11 +61,14 @@ extension Hub {
             let current = codec.encode(feed.published, tag: feed.tag)
             return answer(channel.session, RESTAnswer.json(ChildrenText.empty(query.parents, current: current)))
         }
-        read(.children(query, cursor, bucket: row, tag: feed.tag, upTo: feed.published), for: channel)
+        read(
+            .children(query, cursor, bucket: row, tag: feed.tag, upTo: feed.published, member: member), for: channel)
     }
 
     /// Asks a reader for the usage of a tree.
     func usage(of feed: BucketFeed, for channel: Channel) {
+        // What the tree takes is the owner's to know.
+        guard channel.branch == nil else { return answer(channel.session, RESTAnswer.noBranch) }
         guard feed.mode == .tree, let row = feed.row else { return answer(channel.session, RESTAnswer.noTree) }
         read(.usage(feed.bucket, bucket: row), for: channel)
     }

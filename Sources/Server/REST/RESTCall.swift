@@ -57,6 +57,8 @@ public struct RESTCall: Sendable {
     public var answerFields: [HTTPField] = []
     /// The owner in the path of a tree's call; nil for other calls.
     public var owner: UserID?
+    /// The shared branch in the path; nil for other calls.
+    public var branch: BranchName?
 }
 
 /// The versions of an object that a client wants to receive (RFC 9110, 13.1).
@@ -144,6 +146,7 @@ final class RESTExchange {
 extension RESTCall {
     /// Whether the call makes the tree if the user has none, as an `init` with `"mode":"tree"` does.
     var makesTree: Bool {
+        guard branch == nil else { return false }
         switch operation {
         case .batch, .setInboxPolicy: return true
         case .unread(let body):

@@ -36,6 +36,7 @@ struct RESTHandler: Sendable {
             var call = try self.call(request, at: place)
             call.answerFields = cors.fields(for: request)
             call.owner = try owner(in: place)
+            call.branch = place.branch
             return .call(call)
         } catch {
             return .answer(cors.marking(error.response, to: request))
@@ -71,6 +72,8 @@ struct RESTHandler: Sendable {
         let app: String
         let bucket: String?
         let resource: Resource
+        /// The shared branch that stands in the place of the bucket.
+        var branch: BranchName?
 
         /// The methods that the resource supports.
         var allowed: String {
@@ -101,6 +104,7 @@ struct RESTHandler: Sendable {
             return .success(Place(app: app, bucket: nil, resource: named(parts[1], "user") ? .user : .buckets))
         }
         let resource: Resource
+        if let branch = BranchName(RESTQuery.decode(parts[1].utf8)) { return place(parts, of: branch, app) }
         switch parts.count {
         case 3 where named(parts[2], "index"): resource = .index
         case 3 where named(parts[2], "changes"): resource = .changes
@@ -119,6 +123,23 @@ struct RESTHandler: Sendable {
         default: return .failure(Refusal(RESTAnswer.noSuchPath))
         }
         return .success(Place(app: app, bucket: RESTQuery.decode(parts[1].utf8), resource: resource))
+    }
+
+    /// A branch has batches, children and usage. It has no other paths: a member reads through its channel.
+    private static func place(_ parts: [Substring], of branch: BranchName, _ app: String) -> Result<Place, Refusal> {
+        let owner = branch.owner.text
+        let resource: Resource
+        guard parts.count == 3 else { return .failure(Refusal(RESTAnswer.noSuchPath)) }
+        if named(parts[2], "batch") {
+            resource = .batch(owner: owner)
+        } else if named(parts[2], "children") {
+            resource = .children(owner: owner)
+        } else if named(parts[2], "usage") {
+            resource = .usage(owner: owner)
+        } else {
+            return .failure(Refusal(RESTAnswer.noSuchPath))
+        }
+        return .success(Place(app: app, bucket: BucketMode.treeName, resource: resource, branch: branch))
     }
 
     // MARK: Calls

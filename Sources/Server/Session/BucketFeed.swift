@@ -10,6 +10,10 @@ final class BucketFeed {
         let key: EntityKey
         let isRemoval: Bool
         let element: [UInt8]
+        /// How members of shared branches get it; nil for a change outside of them.
+        var branch: BranchDelivery?
+
+        var bytes: Int { element.count + (branch?.bytes ?? 0) }
     }
 
     let bucket: BucketID
@@ -27,6 +31,8 @@ final class BucketFeed {
     var waiters = [Channel]()
     /// Channels that wait until the bucket has its mode or the shard reports that it cannot be written.
     var choosing = [Channel]()
+    /// Channels of members whose rights are being looked up.
+    var joining = [Channel]()
     /// The bucket's mode, as last reported to the loop.
     var mode = BucketMode.open
     /// Channels on the bucket. `Channel.place` is the index here.
@@ -74,10 +80,11 @@ final class BucketFeed {
         let before = published
         for case .applied(let applied) in outcome.events where applied.gid > before {
             let entry = Entry(
-                gid: applied.gid, key: applied.key, isRemoval: applied.isRemoval, element: applied.element)
+                gid: applied.gid, key: applied.key, isRemoval: applied.isRemoval, element: applied.element,
+                branch: applied.branch)
             fresh.append(entry)
             tail.append(entry)
-            tailBytes += applied.element.count
+            tailBytes += entry.bytes
         }
         defer { trim(limits) }
         guard isOpen else { return [] }
@@ -105,6 +112,9 @@ final class BucketFeed {
         return tail[low...]
     }
 
+    /// Channels that are on the bucket or wait to be.
+    var channelCount: Int { subscribers.count + waiters.count + choosing.count + joining.count }
+
     func add(_ channel: Channel) {
         channel.place = subscribers.count
         subscribers.append(channel)
@@ -130,7 +140,7 @@ final class BucketFeed {
 
     private func dropOldest() {
         let oldest = tail[tailStart]
-        tailBytes -= oldest.element.count
+        tailBytes -= oldest.bytes
         tail[tailStart] = Entry(gid: oldest.gid, key: oldest.key, isRemoval: oldest.isRemoval, element: [])
         tailStart += 1
     }

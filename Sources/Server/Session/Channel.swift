@@ -1,5 +1,6 @@
 import ThicketAuth
 import ThicketProtocol
+import ThicketTreeShape
 
 /// One bucket inside one connection. Owned by the hub.
 final class Channel {
@@ -110,6 +111,10 @@ final class Channel {
     var place = 0
     /// `name` of the `init`; nil for a request that names no bucket.
     let bucketName: BucketName?
+    /// The shared branch of another account's tree that the channel is for; nil for the user's own buckets.
+    let branch: BranchName?
+    /// What it sees of that tree, once its user's right to read was found.
+    var member: BranchMember?
     /// `cmd` of the `init`, and the messages that followed it or a large change, each with its bytes.
     private(set) var queued = [(request: UnreadRequest, bytes: Int)]()
     private var queuedBytes = 0
@@ -130,8 +135,9 @@ final class Channel {
 
     init(
         session: Session, number: ChannelNumber, generation: UInt64, clientID: ClientID, bucketName: BucketName?,
-        request: InitRequest
+        branch: BranchName? = nil, request: InitRequest
     ) {
+        self.branch = branch
         self.session = session
         self.number = number
         self.generation = generation

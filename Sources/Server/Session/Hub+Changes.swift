@@ -39,6 +39,8 @@ extension Hub {
         let session = channel.session
         let isRefused = meter(&session.changes, of: session, limit: .changeRate, now: now)
         guard !isRefused else { return .unavailable }
+        // A member's changes are batches: a single change is not verified.
+        guard channel.branch == nil || batch != nil else { return .unauthorized }
         guard inFlight.count < limits.changesQueuedMax, inFlight.bytes < limits.changeBytesQueuedMax else {
             metrics.limitHits.add(1, .queue)
             return .unavailable
@@ -130,6 +132,7 @@ extension Hub {
         if !wasThere, feed.row != nil { sayIdentity(of: feed) }
         tailBytes += feed.tailBytes - before
         if !fresh.isEmpty {
+            revoke(fresh, in: feed)
             broadcast(fresh, in: feed, now: now)
             acknowledge(outcome, in: feed, above: fresh[0].gid)
         }
@@ -146,9 +149,11 @@ extension Hub {
     private func broadcast(_ entries: [BucketFeed.Entry], in feed: BucketFeed, now: HubInstant) {
         let bytes = entries.reduce(0) { $0 + $1.element.count + 1 }
         let removals = entries.compactMap { $0.isRemoval ? $0.key : nil }
+        let members = feed.subscribers.contains { $0.member != nil }
+        if members { broadcast(entries, toMembersIn: feed) }
         var frames = [(number: ChannelNumber, frame: SharedFrame)]()
         var receivers = 0
-        for channel in feed.subscribers where channel.isLive && !channel.session.isClosing {
+        for channel in feed.subscribers where channel.isLive && !channel.session.isClosing && channel.member == nil {
             if channel.session.exchange != nil {
                 answer(channel.session, RESTAnswer.changes(entries.lazy.map(\.element)))
                 receivers += 1
@@ -167,6 +172,32 @@ extension Hub {
             for key in removals { channel.hints.record(key, at: now.monotonic) }
         }
         metrics.deliveries.add(receivers * entries.count)
+    }
+
+    /// Sends each member's live channel what belongs to its branch.
+    private func broadcast(_ entries: [BucketFeed.Entry], toMembersIn feed: BucketFeed) {
+        var frames = [MemberFrame: (frame: SharedFrame, count: Int)]()
+        for channel in feed.subscribers where channel.isLive && !channel.session.isClosing {
+            guard let root = channel.member?.root else { continue }
+            let place = MemberFrame(root: root, channel: channel.number)
+            let made: (frame: SharedFrame, count: Int)
+            if let known = frames[place] {
+                made = known
+            } else {
+                let seen = entries.compactMap { $0.seen(in: root) }
+                let bytes = seen.reduce(0) { $0 + $1.element.count + 1 }
+                made = (Reply.changes(channel.number, seen.lazy.map(\.element), bytes: bytes), seen.count)
+                frames[place] = made
+            }
+            guard made.count > 0 else { continue }
+            actions.append(.send(channel.session.id, made.frame))
+            metrics.deliveries.add(made.count)
+        }
+    }
+
+    private struct MemberFrame: Hashable {
+        let root: NodeID
+        let channel: ChannelNumber
     }
 
     /// Sends a channel that never asked for changes its own changes.

@@ -79,7 +79,8 @@ extension Hub {
     func isRenewal(_ request: InitRequest, of channel: Channel) -> Bool {
         guard case .lapsed = channel.phase, request.command?.isEmpty ?? true,
             let app = try? AppID(request.appID ?? ""), app == channel.session.app,
-            let name = try? BucketName(request.name ?? ""), name == channel.bucketName,
+            let target = try? Self.target(request.name), target.bucket == channel.bucketName,
+            target.branch == channel.branch,
             (try? ClientID(request.clientID ?? "")) != nil
         else { return false }
         return true
@@ -132,7 +133,7 @@ extension Hub {
         nextGeneration += 1
         let fresh = Channel(
             session: channel.session, number: channel.number, generation: nextGeneration, clientID: channel.clientID,
-            bucketName: channel.bucketName, request: request)
+            bucketName: channel.bucketName, branch: channel.branch, request: request)
         for (request, bytes) in channel.takeQueued() { _ = fresh.keep(request, bytes: bytes) }
         remove(channel)
         fresh.session.channels.append(fresh)

@@ -19,6 +19,7 @@ extension Hub {
     /// Starts or continues an index scan.
     func index(_ request: IndexRequest, on channel: Channel, now: HubInstant) {
         guard let feed = channel.feed else { return }
+        guard channel.branch == nil else { return refuse(request, on: channel, now: now) }
         let query = indexQuery(request, of: feed)
         scan(channel, by: query, now: now)
         guard feed.row != nil else {
@@ -47,7 +48,7 @@ extension Hub {
     }
 
     /// An index page was asked for: later changes wait until the scan is over.
-    private func scan(_ channel: Channel, by query: IndexQuery, now: HubInstant) {
+    func scan(_ channel: Channel, by query: IndexQuery, now: HubInstant) {
         let (current, isFirst) = (query.current, query.before == nil)
         let deadline = now.monotonic + Channel.scanPauseMax
         switch channel.stream {

@@ -1,5 +1,6 @@
 import ThicketAuth
 import ThicketProtocol
+import ThicketTreeShape
 
 // `init`: token, bucket, and the commands that came with it (wire contract, section 4).
 extension Hub {
@@ -51,12 +52,20 @@ extension Hub {
         guard app == session.app else {
             throw InitRefusal(.serverError, "App id invalid: it is not the app of the connection's path")
         }
-        let name: BucketName = try Self.name(request.name, "Bucket name")
+        let target = try Self.target(request.name)
         let clientID: ClientID = try Self.name(request.clientID, "Client id")
         nextGeneration += 1
         return Channel(
-            session: session, number: number, generation: nextGeneration, clientID: clientID, bucketName: name,
-            request: request)
+            session: session, number: number, generation: nextGeneration, clientID: clientID, bucketName: target.bucket,
+            branch: target.branch, request: request)
+    }
+
+    /// The bucket that a name names, or the branch of another account's tree.
+    static func target(_ text: String?) throws(InitRefusal) -> (bucket: BucketName, branch: BranchName?) {
+        if let branch = text.flatMap({ BranchName($0) }), let tree = try? BucketName(BucketMode.treeName) {
+            return (tree, branch)
+        }
+        return (try name(text, "Bucket name"), nil)
     }
 
     private static func name<Name: Identifier>(_ text: String?, _ what: String) throws(InitRefusal) -> Name {
@@ -118,9 +127,9 @@ extension Hub {
         tenant.channels += 1
         channel.tenant = tenant
         guard !isAnswered(channel, by: admission), let name = channel.bucketName else { return }
-        let bucket = BucketID(app: app, user: admission.user, name: name)
+        let bucket = BucketID(app: app, user: channel.branch?.owner ?? admission.user, name: name)
         let feed = feeds[bucket] ?? BucketFeed(bucket: bucket, tag: codec.tag(of: bucket))
-        guard feed.subscribers.count + feed.waiters.count + feed.choosing.count < limits.subscribersPerBucketMax else {
+        guard feed.channelCount < limits.subscribersPerBucketMax else {
             metrics.limitHits.add(1, .subscribers)
             return refuse(channel, InitRefusal(.serverError, "Too many clients on this bucket"), now: now)
         }
@@ -145,7 +154,10 @@ extension Hub {
             tailBytes -= feed.tailBytes
             feed.waiters = []
             for channel in waiters {
-                refuse(channel, InitRefusal(.serverError, "Bucket limit reached", limit: .buckets), now: now)
+                let isMember = channel.branch != nil
+                refuse(
+                    channel,
+                    isMember ? .noBranch : InitRefusal(.serverError, "Bucket limit reached", limit: .buckets), now: now)
             }
             return
         }
@@ -173,6 +185,11 @@ extension Hub {
     }
 
     private func admit(_ channel: Channel, to feed: BucketFeed, now: HubInstant) {
+        // A member does not choose the mode. A request asks with its question whether its author is one.
+        if channel.branch != nil {
+            return channel.session.exchange == nil
+                ? askMembership(channel, in: feed, now: now) : welcome(channel, to: feed, now: now)
+        }
         guard !awaitsMode(channel, of: feed) else { return }
         welcome(channel, to: feed, now: now)
     }
@@ -203,6 +220,11 @@ extension Hub {
     /// Refuses an `init` for which a channel was already made.
     func refuse(_ channel: Channel, _ refusal: InitRefusal, now: HubInstant) {
         let queued = channel.queued.count
+        channel.feed?.joining.removeAll { $0 === channel }
+        if let feed = channel.feed, channel.branch != nil {
+            channel.feed = nil
+            discard(feed)
+        }
         channel.feed = nil
         remove(channel)
         refuse(channel.number, of: channel.session, refusal, expectsExpired: channel.expectsExpired)
@@ -215,7 +237,9 @@ extension Hub {
     }
 
     func sendRefusal(_ number: ChannelNumber, of session: Session, _ refusal: InitRefusal, expectsExpired: Bool) {
-        guard session.exchange == nil else { return answer(session, RESTAnswer.of(refusal)) }
+        guard session.exchange == nil else {
+            return answer(session, refusal.limit == .branch ? RESTAnswer.noBranch : RESTAnswer.of(refusal))
+        }
         if expectsExpired { send(Reply.authExpired(number), to: session) }
         send(Reply.authFailed(number, refusal.code, refusal.message), to: session)
     }
@@ -246,6 +270,7 @@ extension Hub {
         } else {
             feed.waiters.removeAll { $0 === channel }
             feed.choosing.removeAll { $0 === channel }
+            feed.joining.removeAll { $0 === channel }
         }
         discard(feed)
     }
@@ -253,8 +278,7 @@ extension Hub {
     /// Forgets a bucket without subscribers. A bucket that is being opened stays until the reader has answered and
     /// all waiting channels have been admitted.
     func discard(_ feed: BucketFeed) {
-        guard feed.isOpen, feed.subscribers.isEmpty, feed.waiters.isEmpty, feed.choosing.isEmpty,
-            feeds[feed.bucket] === feed
+        guard feed.isOpen, feed.channelCount == 0, feeds[feed.bucket] === feed
         else { return }
         feeds[feed.bucket] = nil
         tailBytes -= feed.tailBytes
@@ -277,6 +301,8 @@ struct InitRefusal: Error {
         case attempts(seconds: Int)
         /// The user's account has ended, and its data is being erased.
         case ended
+        /// The user is no reader of the branch, or it does not exist.
+        case branch
     }
 
     init(_ code: ErrorCode, _ message: String, limit: Limit? = nil) {

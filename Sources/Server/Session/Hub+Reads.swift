@@ -49,12 +49,15 @@ extension Hub {
         guard let row = feed.row, version > 0 else {
             return send(Reply.entity(channel.number, key: key, version: version, body: nil), to: channel.session)
         }
-        read(.entity(key: key, version: version, bucket: row, upTo: feed.published), for: channel)
+        read(
+            .entity(key: key, version: version, bucket: row, upTo: feed.published, member: channel.member), for: channel
+        )
     }
 
     /// Answers which objects were removed, or when one was.
     func removed(_ request: RemovedRequest, on channel: Channel) {
         guard let feed = channel.feed else { return }
+        guard channel.branch == nil else { return send(Reply.notUnderstood(channel.number), to: channel.session) }
         guard let row = feed.row else {
             return send(Reply.removed(channel.number, RemovedPage(request.scope, entries: [])), to: channel.session)
         }
@@ -84,7 +87,9 @@ extension Hub {
     /// Sends a channel the changes after `gid` and makes it live; from memory when the tail reaches back that far.
     func catchUp(_ channel: Channel, from gid: GlobalID, mustAnswer: Bool, now: HubInstant) {
         guard let feed = channel.feed else { return }
-        if let missed = feed.tail(after: gid) {
+        if let tail = feed.tail(after: gid) {
+            let root = channel.member?.root
+            let missed = root.map { root in tail.compactMap { $0.seen(in: root) }[...] } ?? tail
             if !missed.isEmpty || mustAnswer {
                 if mustAnswer { metrics.catchUps.add(1, missed.isEmpty ? .current : .memory) }
                 deliver(missed, to: channel, now: now)
@@ -94,7 +99,9 @@ extension Hub {
         if mustAnswer { metrics.catchUps.add(1, .disk) }
         channel.stream = .catchingUp(after: gid, upTo: feed.published, mustAnswer: mustAnswer)
         read(
-            .changes(bucket: feed.row ?? 0, tag: feed.tag, after: gid, upTo: feed.published), for: channel)
+            .changes(
+                bucket: feed.row ?? 0, tag: feed.tag, after: gid, upTo: feed.published, root: channel.member?.root),
+            for: channel)
     }
 
     private func deliver(_ entries: ArraySlice<BucketFeed.Entry>, to channel: Channel, now: HubInstant) {
@@ -151,6 +158,8 @@ extension Hub {
             return
         }
         switch answer {
+        case .membership(let isReader, let head): found(isReader: isReader, head: head, for: channel, now: now)
+        case .noBranch: break
         case .grant(let grant): granted(grant, of: request.question, to: channel, now: now)
         case .ended: turnAway(channel, .accountEnded, now: now)
         case .opened, .object, .buckets, .all, .message, .body, .children, .usage, .inboxPolicy: break
@@ -211,7 +220,9 @@ extension Hub {
         guard through < upTo else { return catchUp(channel, from: upTo, mustAnswer: false, now: now) }
         channel.stream = .catchingUp(after: through, upTo: upTo, mustAnswer: false)
         read(
-            .changes(bucket: feed.row ?? 0, tag: feed.tag, after: through, upTo: upTo), for: channel,
+            .changes(
+                bucket: feed.row ?? 0, tag: feed.tag, after: through, upTo: upTo, root: channel.member?.root),
+            for: channel,
             isContinued: true)
     }
 
@@ -229,6 +240,7 @@ extension Hub {
     /// The store could not be read. The protocol has no answer for that, so the connection is closed and the client
     /// reconnects.
     func failed(_ question: ReadQuestion, on channel: Channel, now: HubInstant) {
+        if case .membership = question { return refuse(channel, .unreadable, now: now) }
         if case .grant = question {
             return turnAway(channel, .unreadable, now: now)
         }

@@ -78,7 +78,11 @@ public enum ReadQuestion: Sendable {
     /// A page of the index, as a whole message.
     case index(IndexQuery, tag: UInt32)
     /// One version of one object, as a whole message.
-    case entity(key: String, version: Version, bucket: BucketRow, upTo: GlobalID)
+    ///
+    /// - Parameter member: asks for a node of a shared branch; nil for the owner.
+    case entity(key: String, version: Version, bucket: BucketRow, upTo: GlobalID, member: BranchMember? = nil)
+    /// Whether an account may read in a shared branch.
+    case membership(BranchMember)
     /// Removals, as a whole message.
     case removed(RemovedRequest, bucket: BucketRow, upTo: GlobalID)
     /// An object at a version, or at the newest that is published.
@@ -86,7 +90,10 @@ public enum ReadQuestion: Sendable {
     /// The names of a user's buckets.
     case buckets(AppID, UserID)
     /// Children of nodes of a tree, as a whole answer.
-    case children(ChildrenQuery, ChildCursor, bucket: BucketRow, tag: UInt32, upTo: GlobalID)
+    ///
+    /// - Parameter member: asks in a shared branch; nil for the owner.
+    case children(
+        ChildrenQuery, ChildCursor, bucket: BucketRow, tag: UInt32, upTo: GlobalID, member: BranchMember? = nil)
     /// The usage of a tree.
     case usage(BucketID, bucket: BucketRow)
     /// The policy of a user's inbox.
@@ -98,14 +105,16 @@ public enum ReadQuestion: Sendable {
     /// Not a read of the store either: the large body of a request.
     case body(RESTBody)
     /// Changes above `after` and up to `upTo`, oldest first, as a whole message.
-    case changes(bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID)
+    ///
+    /// - Parameter root: only what belongs to this shared branch; nil: everything.
+    case changes(bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID, root: NodeID? = nil)
 }
 
 extension ReadQuestion {
     /// Whether the answer goes to the client and may be as large as an object or larger.
     var hasLargeAnswer: Bool {
         switch self {
-        case .grant, .adminGrant, .open, .buckets, .usage, .inboxPolicy, .message, .body: false
+        case .grant, .adminGrant, .open, .membership, .buckets, .usage, .inboxPolicy, .message, .body: false
         case .index, .entity, .removed, .object, .changes, .all, .children: true
         }
     }
@@ -132,6 +141,10 @@ public enum ReadAnswer: Sendable {
     case ended
     /// nil: the bucket has no row. `buckets`: how many of its owner's buckets are in the store.
     case opened(BucketRecord?, buckets: Int, mode: BucketMode)
+    /// Whether the account may read in the branch, and the newest change of the tree that the reader has seen.
+    case membership(isReader: Bool, head: GlobalID)
+    /// The account may not read in the branch, or it does not exist.
+    case noBranch
     /// The page. `isLast`: it has no mark.
     case index(SharedFrame, isLast: Bool)
     /// The log no longer reaches back to the scan's `current`; the scan must start from the beginning.

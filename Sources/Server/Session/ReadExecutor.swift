@@ -49,8 +49,16 @@ public final class ReadExecutor {
                 mode: try reader.mode(ofNew: id.name, in: id.app))
         case .index(let query, let tag):
             return try index(query, tag: tag, channel: channel)
-        case .entity(let key, let version, let bucket, let upTo):
-            guard let name = try? EntityKey(key) else {
+        case .membership(let member):
+            guard let record = try reader.bucket(member.tree) else { return .membership(isReader: false, head: 0) }
+            let reads = BranchReads(reader: reader, bucket: record.row, member: member)
+            return .membership(isReader: try reads.isReader(), head: record.head)
+        case .entity(let key, let version, let bucket, let upTo, let member):
+            guard let name = try? EntityKey(key),
+                try member.map({ (member) throws(StoreError) in
+                    try BranchReads(reader: reader, bucket: bucket, member: member).permits(name, version)
+                }) ?? true
+            else {
                 return .entity(Reply.entity(channel, key: key, version: version, body: nil))
             }
             let body = try reader.body(of: name, version: version, in: bucket, upTo: upTo)
@@ -58,12 +66,12 @@ public final class ReadExecutor {
         case .removed(let request, let bucket, let upTo):
             let page = try reader.removedPage(request, in: bucket, upTo: upTo)
             return .entity(Reply.removed(channel, page))
-        case .changes(let bucket, let tag, let after, let upTo):
-            return try changes(bucket, tag: tag, after: after, upTo: upTo, channel: channel)
+        case .changes(let bucket, let tag, let after, let upTo, let root):
+            return try changes(bucket, tag: tag, after: after, upTo: upTo, root: root, channel: channel)
         case .object(let key, let version, let bucket, let upTo):
             return try object(key, version, in: bucket, upTo: upTo)
-        case .children(let query, let cursor, let bucket, let tag, let upTo):
-            return .children(try children(query, cursor, in: bucket, tag: tag, upTo: upTo))
+        case .children(let query, let cursor, let bucket, let tag, let upTo, let member):
+            return try children(query, cursor, in: bucket, tag: tag, upTo: upTo, member)
         case .usage(let owner, let bucket): return .usage(try reader.usage(of: owner, in: bucket))
         case .inboxPolicy(let app, let user):
             guard let name = try? BucketName(BucketMode.treeName) else { return .inboxPolicy(InboxPolicy()) }
@@ -88,22 +96,26 @@ public final class ReadExecutor {
 
     /// The rows may be newer than `upTo`; a client that follows the log from there ignores versions that it has.
     private func children(
-        _ query: ChildrenQuery, _ cursor: ChildCursor, in bucket: BucketRow, tag: UInt32, upTo: GlobalID
-    ) throws(StoreError) -> [UInt8] {
+        _ query: ChildrenQuery, _ cursor: ChildCursor, in bucket: BucketRow, tag: UInt32, upTo: GlobalID,
+        _ member: BranchMember?
+    ) throws(StoreError) -> ReadAnswer {
+        let branch = member.map { BranchReads(reader: reader, bucket: bucket, member: $0) }
+        if let branch, try !branch.isReader() { return .noBranch }
         let place = PageCache.Place.children(query, bucket, tag: tag, upTo: upTo)
-        if let known = pages.page(place) { return known.frame.bytes }
+        if branch == nil, let known = pages.page(place) { return .children(known.frame.bytes) }
         let read = ChildRead(
             query.parents, limit: query.limit, cursor: cursor, wantsStats: query.wantsStats,
             bytesMax: TreeLimits.childrenBytesMax)
-        let lists = try reader.children(read, in: bucket)
+        let lists: [StoredChildren]
+        if let branch { lists = try branch.children(read) } else { lists = try reader.children(read, in: bucket) }
         let text = try ChildrenText.page(query, lists, current: codec.encode(upTo, tag: tag)) { node in
             switch query.order {
             case .newest: String(decoding: codec.encode(node.gid, tag: tag), as: UTF8.self)
             case .tag: node.tag.text
             }
         }
-        pages.keep(PageCache.Page(SharedFrame(encoded: text)), at: place)
-        return text
+        if branch == nil { pages.keep(PageCache.Page(SharedFrame(encoded: text)), at: place) }
+        return .children(text)
     }
 
     /// Version of the newest published state of an object; nil when it was removed or never existed.
@@ -146,23 +158,27 @@ public final class ReadExecutor {
 
     /// One message of a catch-up: as much of the log as its bounds admit.
     private func changes(
-        _ bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID, channel: ChannelNumber
+        _ bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID, root: NodeID?, channel: ChannelNumber
     ) throws(StoreError) -> ReadAnswer {
         var elements = [[UInt8]]()
         var bytes = 0
         var through = after
         var removals = [EntityKey]()
-        while through < upTo {
+        // Rows of other branches are read in vain: their number is bounded, too.
+        var pagesLeft = root == nil ? Int.max : Self.branchPagesMax
+        while through < upTo, pagesLeft > 0 {
+            pagesLeft -= 1
             let room = min(Self.rowsAtOnce, limits.catchUpPageChanges - elements.count)
             let page = try reader.changes(
                 in: bucket, after: through, upTo: upTo, limit: room, byteLimit: limits.catchUpPageBytes - bytes)
             guard let page else { return .changesForgotten }
             for change in page.changes {
-                let element = encode(change, tag: tag)
+                through = change.gid
+                guard let seen = root.map({ change.seen(in: $0) }) ?? change else { continue }
+                let element = encode(seen, tag: tag)
                 elements.append(element)
                 bytes += element.count + 1
-                through = change.gid
-                if change.kind == .remove { removals.append(change.key) }
+                if seen.kind == .remove { removals.append(seen.key) }
                 if bytes >= limits.catchUpPageBytes { break }
             }
             let isFull = bytes >= limits.catchUpPageBytes || elements.count >= limits.catchUpPageChanges
@@ -176,6 +192,8 @@ public final class ReadExecutor {
 
     /// Log rows fetched by one call.
     private static let rowsAtOnce = 1_000
+    /// Pages of the log that are read at once for the members of a branch.
+    private static let branchPagesMax = 10
 
     private func encode(_ change: ChangeRecord, tag: UInt32) -> [UInt8] {
         ChangeElement.encode(change, codec, tag: tag)

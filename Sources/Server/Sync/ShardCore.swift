@@ -1,4 +1,5 @@
 import ThicketProtocol
+import ThicketTreeShape
 
 /// The owner of a set of buckets: decides every change against its newest state in memory and writes changes in groups.
 ///
@@ -180,6 +181,7 @@ public final class ShardCore {
         _ submitted: SubmittedChange, _ result: DeferredChange.Result?, mayTakeLong: Bool
     ) throws(ChangeRejection) -> DeferredChange? {
         guard endedUsers.isEmpty || !endedUsers.contains(submitted.bucket) else {
+            if submitted.batch?.member != nil { throw ChangeRejection(TreeRefusal.notPermitted(.noRead)) }
             throw ChangeRejection(.unauthorized, "the user's account has ended")
         }
         if let policy = submitted.policy {
@@ -298,6 +300,9 @@ public final class ShardCore {
             previousKeyframe: entity.keyframe, previousOfBucket: record.head, clientID: author.clientID,
             changeID: changeID, timestamp: author.now, diff: diff, keyframe: body, audience: audience)
         let element = ChangeElement.encode(row, codec, tag: bucket.tag)
+        let delivery =
+            audience == nil
+            ? nil : BranchDelivery(row, decision.isRemoval ? nil : decision.state.value, codec, tag: bucket.tag)
         if bucket.capacity != nil {
             bucket.capacity?.count += (entity.state.isDeleted ? 1 : 0) - (decision.state.isDeleted ? 1 : 0)
         }
@@ -315,7 +320,7 @@ public final class ShardCore {
         let event = ChangeOutcome.applied(
             AppliedOutcome(
                 gid: gid, origin: author.origin, key: entity.key, version: decision.state.version, isStep: isStep,
-                isRemoval: decision.isRemoval, element: element))
+                isRemoval: decision.isRemoval, element: element, branch: delivery))
         group.add(row: row, entity: entity, before: before, event: event)
     }
 

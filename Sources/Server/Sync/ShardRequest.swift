@@ -139,6 +139,8 @@ public struct AppliedOutcome: Sendable {
     public var isRemoval: Bool
     /// The element of a `c:[…]` message, with its `cv`, encoded once for all receivers. One line of JSON.
     public var element: [UInt8]
+    /// How members of shared branches get it; nil for a change outside of them.
+    public var branch: BranchDelivery? = nil
 }
 
 /// A change that was not applied. Sent only to its author.

@@ -98,7 +98,7 @@ public struct BranchCheck: Sendable {
         return .success(BranchChange(before: put.before, after: after, creator: creator(put, after: after)))
     }
 
-    /// Who has created the node stays known while it is in its branch.
+    /// The creator of the node, which stays known while the node is in its branch.
     private func creator(_ put: Put, after: NodeID?) -> UserID? {
         if let current = put.current { return put.before == after ? current.stamps.sender : nil }
         if case .member(let user, _) = actor { return user }

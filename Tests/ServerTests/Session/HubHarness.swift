@@ -103,6 +103,17 @@ final class HubHarness {
         settle()
     }
 
+    /// Lets a reader look at the store for the oldest read; its answer comes when the result is called.
+    func look() -> (() -> Void)? {
+        guard !reads.isEmpty else { return nil }
+        let request = reads.removeFirst()
+        let answer = executor.answer(request)
+        return { [self] in
+            hub.answered(request, answer, now: now)
+            settle()
+        }
+    }
+
     /// Lets the readers answer the oldest read (or the one at `index`).
     func answerRead(at index: Int = 0) {
         guard index < reads.count else { return }

@@ -36,7 +36,7 @@ struct SharingTests {
             people.put(13, by: "cleo", below: 12),
         ]
         #expect(try shard.send(shard.batch(4, by: "cleo", in: 10, changes, people)).first?.results.count == 3)
-        #expect(try shard.record(12)?.stamps.sender == UserID("ben"), "who has created it")
+        #expect(try shard.record(12)?.stamps.sender == UserID("ben"), "its creator")
         #expect(try shard.record(11)?.stamps.sender == nil, "the owner's")
         #expect(try shard.record(11)?.signature?.author == UserID("cleo"))
         #expect(

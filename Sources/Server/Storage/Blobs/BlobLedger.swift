@@ -21,6 +21,9 @@ public protocol BlobLedger: AnyObject {
     func remove(upload id: BlobID) throws(StoreError)
     /// The length of a blob if the current record of the user's node refers to it; nil otherwise.
     func length(of blob: BlobID, in node: NodeID, of app: AppID, _ user: UserID) throws(StoreError) -> Int64?
+    /// Whether an account may read a node of another account's tree: the node is in the branch below a root, whose list
+    /// permits the account to read.
+    func mayRead(_ user: UserID, _ node: NodeID, in branch: BranchName, of app: AppID) throws(StoreError) -> Bool
     /// What a user has; nil: all users of the app together.
     func usage(of app: AppID, _ user: UserID?) throws(StoreError) -> BlobUsage
 

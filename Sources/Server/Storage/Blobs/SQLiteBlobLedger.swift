@@ -77,6 +77,25 @@ final class SQLiteBlobLedger: BlobLedger {
         }
     }
 
+    func mayRead(_ user: UserID, _ node: NodeID, in branch: BranchName, of app: AppID) throws(StoreError) -> Bool {
+        let readers = try storing("looking for a shared branch") { () throws(SQLiteError) in
+            try database.statement(
+                """
+                WITH RECURSIVE above (b, id, parent, depth) AS (
+                    SELECT n.b, n.id, n.parent, 0 FROM bucket AS k JOIN node AS n ON n.b = k.id AND n.id = ?4
+                        WHERE k.app = ?1 AND k.owner = ?2 AND k.name = ?3
+                    UNION ALL SELECT n.b, n.id, n.parent, a.depth + 1 FROM above AS a
+                        JOIN node AS n ON n.b = a.b AND n.id = a.parent WHERE a.depth < ?6)
+                SELECT r.shared FROM above AS a JOIN node AS r ON r.b = a.b AND r.id = a.id
+                    WHERE a.id = ?5 AND r.shared IS NOT NULL
+                        AND NOT EXISTS (SELECT 1 FROM erasure WHERE app = ?1 AND user = ?2)
+                """
+            ).bind(1, app.text).bind(2, branch.owner.text).bind(3, BucketMode.treeName).bind(4, node.octets)
+                .bind(5, branch.root.octets).bind(6, Int64(TreeLimits.depthMax)).first { $0.bytes(0) }
+        }
+        return readers.flatMap { NodeRow.readers(stored: $0) }?.contains(user) ?? false
+    }
+
     func usage(of app: AppID, _ user: UserID?) throws(StoreError) -> BlobUsage {
         try storing("reading a quota") { () throws(SQLiteError) in try usage(app.text, user?.text ?? "") }
     }

@@ -58,6 +58,21 @@ final class MemoryBlobLedger: BlobLedger {
         }.first ?? nil
     }
 
+    func mayRead(_ user: UserID, _ node: NodeID, in branch: BranchName, of app: AppID) throws(StoreError) -> Bool {
+        try locked { state in
+            let bucket = state.buckets.values.first {
+                $0.id.app == app && $0.id.user == branch.owner && BucketMode.tree.mayBeChosen(for: $0.id.name)
+            }
+            guard let rows = bucket.flatMap({ state.nodes[$0.row]?.rows }) else { return false }
+            var (place, depth) = (NodeParent.node(node), 0)
+            while case .node(let ancestor) = place, depth <= TreeLimits.depthMax, let row = rows[ancestor] {
+                if ancestor == branch.root { return row.readers?.contains(user) ?? false }
+                (place, depth) = (row.place.parent, depth + 1)
+            }
+            return false
+        }
+    }
+
     func usage(of app: AppID, _ user: UserID?) throws(StoreError) -> BlobUsage {
         try locked { $0.blobs.usage { $0 == app && (user == nil || $1 == user) } }
     }
