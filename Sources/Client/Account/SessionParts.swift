@@ -6,7 +6,7 @@ package protocol SessionPart: AnyObject, Sendable {
     func close() async
 }
 
-/// The parts of a session. They are not kept alive here: a part has a reference to its session.
+/// The parts of a session. One that has a reference to its session is not kept alive here.
 package final class SessionParts: Sendable {
     private struct Weak {
         weak var part: (any SessionPart)?
@@ -14,6 +14,8 @@ package final class SessionParts: Sendable {
 
     private struct State {
         var parts = [String: Weak]()
+        /// Parts that have no reference to the session.
+        var owned = [any SessionPart]()
         var isClosed = false
     }
 
@@ -23,9 +25,10 @@ package final class SessionParts: Sendable {
 
     /// The part with this name, which is made when there is none.
     ///
+    /// - Parameter isOwned: kept alive until the session ends: it must have no reference to the session.
     /// - Throws: `closed` after the session's end; what `make` throws.
     package func part<Part: SessionPart>(
-        _ name: String, make: () throws(ClientError) -> Part
+        _ name: String, isOwned: Bool = false, make: () throws(ClientError) -> Part
     ) throws(ClientError) -> Part {
         let outcome = state.withLock { state -> Result<Part, ClientError> in
             if state.isClosed { return .failure(ClientError(.closed, "the session is closed")) }
@@ -33,6 +36,7 @@ package final class SessionParts: Sendable {
             do throws(ClientError) {
                 let made = try make()
                 state.parts[name] = Weak(part: made)
+                if isOwned { state.owned.append(made) }
                 return .success(made)
             } catch { return .failure(error) }
         }
@@ -45,7 +49,7 @@ package final class SessionParts: Sendable {
     /// Ends all parts; no further one is made.
     func close() async {
         let parts = state.withLock { state in
-            defer { (state.parts, state.isClosed) = ([:], true) }
+            defer { (state.parts, state.owned, state.isClosed) = ([:], [], true) }
             return state.parts.values.compactMap(\.part)
         }
         for part in parts { await part.close() }

@@ -15,7 +15,7 @@ extension ClientSession {
         var isNew = false
         let part: PeoplePart
         do throws(ClientError) {
-            part = try parts.part("people") { () throws(ClientError) in
+            part = try parts.part("people", isOwned: true) { () throws(ClientError) in
                 isNew = true
                 let reading = OwnBundle(account: account, calls: calls, keeper: keeper, isPartner: isPartner)
                 return PeoplePart(

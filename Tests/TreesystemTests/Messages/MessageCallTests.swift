@@ -64,6 +64,36 @@ struct MessageCallTests {
         #expect(try await ann.tree.messages.deliveries(of: sent.node).isEmpty)
         for person in [ann, bob] { await person.session.close() }
     }
+
+    @Test("messages whose author cannot be looked up are counted with the reason, and shown after a look-up")
+    func authors() async throws {
+        let bench = try PeopleBench()
+        let (ann, bob) = (try await bench.person("ann"), try await bench.person("bob"))
+        // A witness that does not exist: no look-up counts.
+        let witness = OwnWitness.key
+        let book = try await bob.session.people()
+        try await book.requireWitness(witness)
+        let sent = try await ann.tree.messages.send(to: [bob.user], content: .text("hello"))
+        try await ann.tree.messages.wait(for: sent, timeout: PeopleBench.patience)
+        // No event reports what is not shown: round trips of Bob's own changes pass the time.
+        for round in 0..<1_000 where try await bob.tree.messages.counts.awaitingKeys == 0 {
+            try await bob.tree.createNode(at: .home("round \(round)"))
+            try await bob.tree.waitUntilSynced(timeout: PeopleBench.patience)
+        }
+        let waiting = try await bob.tree.messages.lookUpAuthors()
+        #expect(waiting.map(\.author) == [ann.user] && waiting.map(\.messages) == [1])
+        #expect(waiting.map(\.reason) == ["offline"])
+        #expect(try await bob.tree.node(sent.node) == nil)
+        try await book.dropWitnesses()
+        #expect(try await bob.tree.messages.lookUpAuthors() == [])
+        #expect(try await bob.tree.node(sent.node)?.sender == ann.user)
+        for person in [ann, bob] { await person.session.close() }
+    }
+}
+
+private enum OwnWitness {
+    /// A valid point that no test signs with: the base point.
+    static let key: [UInt8] = [0x58] + [UInt8](repeating: 0x66, count: 31)
 }
 
 extension Treesystem {
