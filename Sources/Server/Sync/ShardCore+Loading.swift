@@ -1,5 +1,4 @@
 import ThicketProtocol
-import ThicketTreeShape
 
 /// Loading buckets and objects into the shard's memory, and evicting them.
 extension ShardCore {
@@ -16,7 +15,7 @@ extension ShardCore {
                 )
             }
             let mode = try mode(of: id, record)
-            let shared = try mode == .tree ? listRoots(of: record) : []
+            let shared = try mode == .tree ? ShardTree.listRoots(of: record, in: self) : []
             let bound = mode.mayHaveCapacity ? try capacity(of: id, record) : nil
             bucket = ActiveBucket(
                 id: id, owner: objects.join(id), tag: codec.tag(of: id), record: record, mode: mode,
@@ -27,11 +26,6 @@ extension ShardCore {
         }
         bucketRecency.touch(bucket, bytes: bucket.memory)
         return bucket
-    }
-
-    private func listRoots(of record: BucketRecord?) throws(ChangeRejection) -> Set<NodeID> {
-        guard let row = record?.row else { return [] }
-        return try reading { () throws(StoreError) in try store.listRoots(in: row) }
     }
 
     /// The object in memory, parsed; loaded if necessary. nil when the key never existed.

@@ -14,7 +14,7 @@ extension ShardCore {
         guard bucket.mode == .tree else { throw ChangeRejection(.notFound, "the bucket is not a tree") }
         if let known = try answer(of: batch.id, in: bucket) {
             guard known.digest == request.answerDigest else {
-                try checkMembership(request, in: bucket, now: submitted.now)
+                try request.checkMember(in: ShardTree(shard: self, bucket: bucket))
                 throw ChangeRejection(TreeRefusal.otherBatch)
             }
             return group.add(BatchOutcome(origin: submitted.origin, answer: known.answer), of: bucket)
@@ -30,15 +30,6 @@ extension ShardCore {
             // written, neither is the refusal sent.
             if request.reachesOtherTrees, group.hasRows { group.touch(bucket) }
         }
-    }
-
-    /// An account without letters learns nothing, not even that a batch was made.
-    private func checkMembership(
-        _ request: TreeBatchRequest, in bucket: ActiveBucket, now: Int64
-    ) throws(ChangeRejection) {
-        guard let member = request.member else { return }
-        let list = try ShardTree(shard: self, bucket: bucket).record(of: member.root)?.shareList
-        guard list?.member(member.user) != nil else { throw ChangeRejection(TreeRefusal.notPermitted(.noRead)) }
     }
 
     private static func results(

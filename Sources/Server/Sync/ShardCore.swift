@@ -216,7 +216,7 @@ public final class ShardCore {
             recordOptions(change.key, of: bucket.id.app)
         }
         if bucket.mayHoldNotes { try checkNote(decision, before: entity?.state, in: bucket) }
-        let audience = try audience(of: decision, shape, in: bucket)
+        let audience = try SingleChange.audience(of: decision, shape, in: bucket, of: self)
         try admit(bucket)
         let target = entity ?? newEntity(change.key, in: bucket)
         let isCreation = target.state.isDeleted

@@ -126,4 +126,10 @@ struct ShardTree: BranchView {
         let others = stored.lazy.filter { !tree.changed.keys.contains($0) }
         return changed + others.prefix(limit - changed.count)
     }
+
+    /// The roots of a tree's lists, from the store.
+    static func listRoots(of record: BucketRecord?, in shard: ShardCore) throws(ChangeRejection) -> Set<NodeID> {
+        guard let row = record?.row else { return [] }
+        return try shard.reading { () throws(StoreError) in try shard.store.listRoots(in: row) }
+    }
 }

@@ -60,3 +60,12 @@ public struct TreeBatchRequest: Sendable {
         digest = Hash.sha256(body)
     }
 }
+
+extension TreeBatchRequest {
+    /// Refuses the batch of an account without letters: it learns nothing, not even that a batch was made.
+    func checkMember(in tree: ShardTree) throws(ChangeRejection) {
+        guard let member else { return }
+        let list = try tree.record(of: member.root)?.shareList
+        guard list?.member(member.user) != nil else { throw ChangeRejection(TreeRefusal.notPermitted(.noRead)) }
+    }
+}

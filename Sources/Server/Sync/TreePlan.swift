@@ -94,14 +94,14 @@ struct TreePlan {
     /// A member's record refers to a blob that the member has uploaded, or that the node has already.
     private func checkBlob(of decision: Decision, before state: ObjectState?) throws(ChangeRejection) {
         guard case .member(let user, _) = branches.actor else {
-            return try view.shard.checkBlob(of: decision, in: view.bucket)
+            return try BlobClaim(shard: view.shard).check(decision, in: view.bucket)
         }
         if let state, !state.isDeleted, let blob = BlobReference(of: state.value),
             blob == BlobReference(of: decision.state.value)
         {
             return
         }
-        try view.shard.checkBlob(of: decision, by: user, in: view.bucket)
+        try BlobClaim(shard: view.shard).check(decision, by: user, in: view.bucket)
     }
 
     // MARK: Changes
@@ -143,7 +143,7 @@ struct TreePlan {
         let decision = try engine.decide(
             TreeChange(.whole(record), of: node), source: nil, state: nil, in: view, from: sender
         ).get()
-        try view.shard.checkBlob(of: decision, in: author)
+        try BlobClaim(shard: view.shard).check(decision, in: author)
         steps.append(Step(key: key, entity: nil, decision: decision))
         view.plan(decision.state, of: node)
         return decision.state.version

@@ -142,8 +142,8 @@ enum Letters {
 
     /// Verifies what waited for keys that are known now. Runs at the end of each turn.
     ///
-    /// - Parameter isReading: whether the tree is still being read, in the order of its keys: a message that another one
-    ///   is missing may be on the next page.
+    /// - Parameter isReading: whether the tree is still being read, in the order of its keys: a message that another
+    ///   one is missing may be on the next page.
     static func verify(_ skeleton: inout TreeSkeleton, isReading: Bool) throws(TreeError) {
         try Branches.verify(&skeleton)
         for question in skeleton.messages.awaiting.keys {

@@ -19,8 +19,8 @@ enum MessageParts {
 }
 
 extension TreeMessages {
-    /// The attachments of a message that its author has sent and that are not here: the server has withheld them, or this
-    /// account has removed them.
+    /// The attachments of a message that its author has sent and that are not here: the server has withheld them, or
+    /// this account has removed them.
     ///
     /// - Returns: empty for a node that is not a message, and as long as nothing is missing.
     /// - Throws: `store`, `closed`.

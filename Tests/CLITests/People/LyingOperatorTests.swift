@@ -6,9 +6,9 @@ import ThicketKeyLog
 import ThicketProcesses
 import ThicketSQLite
 
-/// Whole programs against an operator that lies with its own database, its own log's key, and a copy of its data folder
-/// (treesystem 5.3). The accused cannot deny it: the evidence is a file, and another machine without a login and without
-/// a server checks it.
+/// Whole programs against an operator that lies with its own database, its own log's key, and a copy of its data
+/// folder (treesystem 5.3). The accused cannot deny it: the evidence is a file, and another machine without a login and
+/// without a server checks it.
 @Suite("An operator that lies, and whole programs", .blocking)
 struct LyingOperatorTests {
     private let bench: CommandBench

@@ -7,7 +7,9 @@ extension ModelServer {
     /// The root of the nearest list at or above a node.
     func audience(of id: NodeID) -> NodeID? {
         var next: NodeID? = id
-        while let id = next, let held = nodes[id] {
+        // A server that lies may have put nodes below themselves.
+        for _ in 0...TreeLimits.depthMax {
+            guard let id = next, let held = nodes[id] else { return nil }
             if held.record.shareList != nil { return id }
             next = if case .node(let above) = held.record.parent { above } else { nil }
         }

@@ -128,7 +128,7 @@ final class TreeDevice: Peer {
             case .upload(let id): soon { [self] in transfers.upload(id) }
             case .forget(let id): transfers.forget(id)
             // Files that an operation needs are not evicted.
-            case .keepFile, .children, .message, .status, .tokenEnded: break
+            case .keepFile, .children, .message, .sharing, .status, .tokenEnded: break
             }
         }
         arm()
