@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketNonces
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -7,7 +8,7 @@ import ThicketTestSupport
 @testable import ThicketTreeShape
 
 /// Roots of shared branches, their keys, and the keys of what is below them (treesystem 4.10; S8, S9).
-@Suite("Sealing of shared branches")
+@Suite("Sealing of shared branches", .nonceWatch)
 struct BranchSealingTests {
     private func bytes(_ node: OpenedNode) -> [UInt8] { node.key.secret.withUnsafeBytes { Array($0) } }
 

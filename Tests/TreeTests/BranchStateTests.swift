@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketNonces
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -7,7 +8,7 @@ import ThicketTestSupport
 @testable import ThicketTreeShape
 
 /// Which lists and records of a shared branch a device believes (SP4, SP5; A10).
-@Suite("What is believed of a shared branch")
+@Suite("What is believed of a shared branch", .nonceWatch)
 struct BranchStateTests {
     /// A list that is changed by a server, without the keys to sign it.
     private func judged(_ branch: BranchCase, _ change: (inout ShareList) throws -> Void) throws -> BranchState.Verdict

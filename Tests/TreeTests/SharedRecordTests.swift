@@ -1,5 +1,6 @@
 import Testing
 import ThicketCrypto
+import ThicketNonces
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -7,7 +8,7 @@ import ThicketTestSupport
 @testable import ThicketTreeShape
 
 /// Records of the roots of shared branches (treesystem 4.3, 4.10; SP5).
-@Suite("Records of shared branches")
+@Suite("Records of shared branches", .nonceWatch)
 struct SharedRecordTests {
     private static let user = "ben"
     private let place: ShareList.Place

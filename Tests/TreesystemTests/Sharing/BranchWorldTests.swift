@@ -1,6 +1,7 @@
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketNonces
 import ThicketProtocol
 import ThicketTestSupport
 
@@ -9,7 +10,7 @@ import ThicketTestSupport
 @testable import ThicketTreesystem
 
 /// Branches of another account, as their members open them (S10; A10, A12).
-@Suite("Branches of another account")
+@Suite("Branches of another account", .nonceWatch)
 struct BranchWorldTests {
     /// An owner with two devices, and two members.
     private final class Shared {

@@ -1,6 +1,7 @@
 import Testing
 import ThicketClient
 import ThicketCrypto
+import ThicketNonces
 import ThicketProtocol
 import ThicketTestSupport
 import ThicketTree
@@ -9,7 +10,7 @@ import ThicketTree
 @testable import ThicketTreesystem
 
 /// Shared branches of an own tree: lists that this device changes, and what it believes of the server's (S8, S9; A10).
-@Suite("Shared branches of an own tree")
+@Suite("Shared branches of an own tree", .nonceWatch)
 struct SharingWorldTests {
     private static func share(
         _ path: String, _ letters: [String: String], at device: WorldDevice, _ world: TreeWorld
