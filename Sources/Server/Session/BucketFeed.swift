@@ -37,6 +37,8 @@ final class BucketFeed {
     var mode = BucketMode.open
     /// Channels on the bucket. `Channel.place` is the index here.
     private(set) var subscribers = [Channel]()
+    /// How many of them are of members of shared branches.
+    private(set) var members = 0
 
     /// The newest changes, oldest first: all above `tailFloor`.
     private var tail = [Entry]()
@@ -117,11 +119,13 @@ final class BucketFeed {
 
     func add(_ channel: Channel) {
         channel.place = subscribers.count
+        if channel.isMember { members += 1 }
         subscribers.append(channel)
     }
 
     func remove(_ channel: Channel) {
         guard channel.place < subscribers.count, subscribers[channel.place] === channel else { return }
+        if channel.isMember { members -= 1 }
         let last = subscribers.removeLast()
         guard last !== channel else { return }
         last.place = channel.place

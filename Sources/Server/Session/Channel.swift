@@ -113,6 +113,8 @@ final class Channel {
     let bucketName: BucketName?
     /// The shared branch of another account's tree that the channel is for; nil for the user's own buckets.
     let branch: BranchName?
+    /// Whether it is for a branch; looked at for each change that is sent.
+    let isMember: Bool
     /// What it sees of that tree, once its user's right to read was found.
     var member: BranchMember?
     /// `cmd` of the `init`, and the messages that followed it or a large change, each with its bytes.
@@ -137,7 +139,7 @@ final class Channel {
         session: Session, number: ChannelNumber, generation: UInt64, clientID: ClientID, bucketName: BucketName?,
         branch: BranchName? = nil, request: InitRequest
     ) {
-        self.branch = branch
+        (self.branch, isMember) = (branch, branch != nil)
         self.session = session
         self.number = number
         self.generation = generation

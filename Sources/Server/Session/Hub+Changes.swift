@@ -132,7 +132,7 @@ extension Hub {
         if !wasThere, feed.row != nil { sayIdentity(of: feed) }
         tailBytes += feed.tailBytes - before
         if !fresh.isEmpty {
-            revoke(fresh, in: feed)
+            if feed.members > 0 { revoke(fresh, in: feed) }
             broadcast(fresh, in: feed, now: now)
             acknowledge(outcome, in: feed, above: fresh[0].gid)
         }
@@ -149,11 +149,10 @@ extension Hub {
     private func broadcast(_ entries: [BucketFeed.Entry], in feed: BucketFeed, now: HubInstant) {
         let bytes = entries.reduce(0) { $0 + $1.element.count + 1 }
         let removals = entries.compactMap { $0.isRemoval ? $0.key : nil }
-        let members = feed.subscribers.contains { $0.member != nil }
-        if members { broadcast(entries, toMembersIn: feed) }
+        if feed.members > 0 { broadcast(entries, toMembersIn: feed) }
         var frames = [(number: ChannelNumber, frame: SharedFrame)]()
         var receivers = 0
-        for channel in feed.subscribers where channel.isLive && !channel.session.isClosing && channel.member == nil {
+        for channel in feed.subscribers where channel.isLive && !channel.session.isClosing && !channel.isMember {
             if channel.session.exchange != nil {
                 answer(channel.session, RESTAnswer.changes(entries.lazy.map(\.element)))
                 receivers += 1

@@ -5,7 +5,7 @@ import ThicketTreeShape
 
 @testable import ThicketTreesystem
 
-@Suite("Lazy trees at a server", .timeLimit(.minutes(5)))
+@Suite("Lazy trees at a server", .timeLimit(.minutes(15)))
 struct LazyTreeTests {
     @Test("a new device shows the top and loads in pages what is opened; offline that is an error")
     func loading() async throws {

@@ -8,7 +8,7 @@ import ThicketTreeShape
 @testable import ThicketTreesystem
 
 /// Contents in blobs that the server no longer has, while this device has their sealed files.
-@Suite("Large contents that the server has lost", .timeLimit(.minutes(5)))
+@Suite("Large contents that the server has lost", .timeLimit(.minutes(15)))
 struct LostContentTests {
     private let bench: TreeBench
     private let folder = ContentFolder()

@@ -8,7 +8,7 @@ import ThicketTreeShape
 @testable import ThicketTreesystem
 
 /// What programs that copy files use.
-@Suite("A tree and files", .timeLimit(.minutes(5)))
+@Suite("A tree and files", .timeLimit(.minutes(15)))
 struct TreeFilesTests {
     private let bench: TreeBench
 
