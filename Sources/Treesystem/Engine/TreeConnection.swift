@@ -28,7 +28,9 @@ struct TreeConnection: Sendable {
         people = SessionPeople(session: session)
         let place = session.sessionPlace
         let pool = HTTPPool(options: session.transportOptions)
-        let base = "tree/\(HTTPBlobTransport.percentEncoded(branch?.text ?? tree.owner.text))/"
+        // A branch's name stands where the name of the bucket does, and has its owner in it.
+        let named = branch.map { HTTPBlobTransport.percentEncoded($0.text) }
+        let base = (named ?? "tree/\(HTTPBlobTransport.percentEncoded(tree.owner.text))") + "/"
         let path = base + "batch"
         makeTransport = { place.makeTransport(tree.app) }
         token = { number throws(ClientError) in try await session.token(after: number) }
