@@ -22,6 +22,8 @@ struct Account: Sendable {
     let opened: OpenedBuckets
     /// Alarms of the key log, printed when the call ends.
     let alarms: AlarmReports
+    /// Derives keys from passwords in the place of the library; nil outside of tests.
+    let stretch: AccountAPIClient.Stretch?
     /// Settings of this call that differ from the profile's, so that the profile's login is not used; empty if the
     /// login is used, or if the profile has none.
     let strays: [String]
@@ -59,6 +61,7 @@ struct Account: Sendable {
         isSealed = call.flag("sealed")
         opened = call.opened
         alarms = call.alarms
+        stretch = CheapPasswords.stretch(call)
         let isKept = kept?.agrees(with: profile) ?? false
         strays = kept.map { Account.strays(profile, of: $0) } ?? []
         folder = isKept ? home?.folder(name) : nil

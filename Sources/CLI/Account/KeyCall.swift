@@ -36,7 +36,11 @@ struct KeyCall {
     }
 
     static func accounts(_ account: Account) throws(Failure) -> Accounts {
-        do throws(ClientError) { return try account.app(store: .memory, isOnline: false).accounts() } catch {
+        do throws(ClientError) {
+            let app = try account.app(store: .memory, isOnline: false)
+            guard let stretch = account.stretch else { return try app.accounts() }
+            return try app.accounts(stretch: stretch)
+        } catch {
             throw Failure("cannot start", error)
         }
     }

@@ -29,7 +29,7 @@ enum LockCommand {
             try blocking("cannot lock '\(name)'") { () throws(ClientError) in try file.lock() }
         } else {
             let passphrase = try await LockedProfile.passphrase(call, isNew: true)
-            let cost = LockedProfile.cost(call)
+            let cost = CheapPasswords.cost(call)
             // Takes about a second of one processor, so it must not run on a shared thread.
             let result: Result<Void, ClientError> = await OwnThread.run("wait") {
                 Result { () throws(ClientError) in try file.lock(passphrase: passphrase, cost: cost) }
@@ -59,7 +59,7 @@ extension LockCommand {
             guard !isSaid else { throw error }
             return warn("whether the passphrase is the one of the profile '\(name)' was not checked: \(error.text)")
         }
-        let rules = LockedProfile.rules(call)
+        let rules = CheapPasswords.rules(call)
         let result: Result<Void, ClientError> = await OwnThread.run("wait") {
             Result { () throws(ClientError) in try file.check(passphrase: passphrase, rules: rules) }
         }
@@ -86,7 +86,7 @@ enum UnlockCommand {
             return
         }
         let passphrase = try await LockedProfile.passphrase(call, isNew: false)
-        let rules = LockedProfile.rules(call)
+        let rules = CheapPasswords.rules(call)
         let result: Result<Void, ClientError> = await OwnThread.run("wait") {
             Result { () throws(ClientError) in try file.unlock(passphrase: passphrase, rules: rules) }
         }
@@ -120,18 +120,4 @@ private enum LockedProfile {
             call, "passphrase", label: isNew ? "New passphrase (not shown): " : "Passphrase (not shown): ", isNew: isNew
         )
     }
-
-    #if DEBUG
-        /// Tests lock often and may tell their programs to make it cheap. Release builds do not contain this.
-        static func rules(_ call: Call) -> PasswordRules { isCheap(call) ? .tests : .product }
-        static func cost(_ call: Call) -> PasswordCost {
-            let cheap = try? PasswordRules.tests.cost(
-                kdf: PasswordRules.scryptNumber, log2N: 14, r: 8, p: 1)
-            return isCheap(call) ? cheap ?? .standard : .standard
-        }
-        private static func isCheap(_ call: Call) -> Bool { call.environment["THICKET_CHEAP_PASSPHRASES"] != nil }
-    #else
-        static func rules(_ call: Call) -> PasswordRules { .product }
-        static func cost(_ call: Call) -> PasswordCost { .standard }
-    #endif
 }

@@ -213,6 +213,7 @@ extension Account {
         isSealed = false
         opened = call.opened
         alarms = call.alarms
+        stretch = CheapPasswords.stretch(call)
         strays = []
     }
 }

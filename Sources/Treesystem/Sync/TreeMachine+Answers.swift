@@ -147,7 +147,8 @@ extension TreeMachine {
             try tryAgain(queue[operation.id] ?? operation, refusal)
         // The branch was shared, or its list changed, after the record was sealed: the log brings that.
         case .signature where operation.isWrite: try tryAgain(operation, refusal)
-        case let reason? where reason.isFinal: try failForGood(operation, refusal)
+        case let reason? where reason.isFinal || operation.isBurn && reason == .nodeMissing:
+            try failForGood(operation, refusal)
         default: try tryAgain(operation, refusal)
         }
     }

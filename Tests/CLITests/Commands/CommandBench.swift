@@ -38,7 +38,9 @@ final class CommandBench {
     }
 
     func variables(_ home: String, _ more: [String: String]) -> [String: String] {
-        ["THICKET_HOME": path(home), "SWIFT_BACKTRACE": "enable=no", "VISUAL": ""].merging(more) { $1 }
+        [
+            "THICKET_HOME": path(home), "SWIFT_BACKTRACE": "enable=no", "VISUAL": "", "THICKET_CHEAP_PASSPHRASES": "1",
+        ].merging(more) { $1 }
     }
 
     /// Runs `thicket` to its end.

@@ -28,7 +28,7 @@ enum Seeds {
 @Suite("Random runs of several clients and a server, with cuts, crashes and failing disks", .nonceWatch)
 struct SyncMachineRandomTests {
     @Test(
-        "each typed text is on the server and on all clients at the end, exactly once", arguments: Seeds.generations(40)
+        "each typed text is on the server and on all clients at the end, exactly once", arguments: Seeds.generations(24)
     )
     func insertionsSurvive(generation: Seeds.Generation) throws {
         let seed = generation.seed
@@ -53,7 +53,7 @@ struct SyncMachineRandomTests {
         }
     }
 
-    @Test("after any edits all clients end with the server's objects", arguments: Seeds.generations(40))
+    @Test("after any edits all clients end with the server's objects", arguments: Seeds.generations(24))
     func everythingConverges(generation: Seeds.Generation) throws {
         let seed = generation.seed
         var world = try Simulation(
@@ -65,7 +65,7 @@ struct SyncMachineRandomTests {
         try check(&world, seed)
     }
 
-    @Test("clients survive damaged messages of a server", arguments: Seeds.generations(30))
+    @Test("clients survive damaged messages of a server", arguments: Seeds.generations(20))
     func nonsense(generation: Seeds.Generation) throws {
         let seed = generation.seed
         var world = try Simulation(clients: 2, seed: UInt64(seed) &+ 77, isSealed: generation.isSealed)

@@ -69,7 +69,7 @@ struct LateEditTests {
     func sameEitherWay() throws {
         let seed: UInt64 = .random(in: .min ... .max)
         var random = SeededRandom(seed: seed)
-        for run: Int in 0..<600 {
+        for run: Int in 0..<300 {
             let base: JSONObject = [
                 "t": "the quick 🦊 jumps", "n": 7, "s": "set", "o": .object(["t": "inner text", "n": 1]),
             ]
@@ -100,7 +100,7 @@ struct LateEditTests {
         let seed: UInt64 = .random(in: .min ... .max)
         var random = SeededRandom(seed: seed)
         var elsewhere = 0
-        for run: Int in 0..<2_000 {
+        for run: Int in 0..<1_000 {
             let comment: Comment = "run \(run) of seed \(seed)"
             var fresh: ClosedRange<UInt16>.Iterator = (0x4E00...0x9FFF).makeIterator()
             var now: [UInt16] = (0..<Int.random(in: 0..<6, using: &random)).compactMap { _ in fresh.next() }

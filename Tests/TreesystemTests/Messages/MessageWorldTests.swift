@@ -245,6 +245,13 @@ struct MessageWorldTests {
         }
         try world.settleDown()
         #expect(try bob.inbox().isEmpty && carol.inbox().count == 1 && ann.machine.queue.isEmpty)
+        // Burnt already: asking again cannot help.
+        _ = try ann.local(world) { machine throws(TreeError) in
+            try Outgoing.burn(id, sentTo: user, &machine.skeleton)
+        }
+        try world.settleDown()
+        let left = ann.machine.queue.ids.compactMap { ann.machine.queue[$0] }
+        #expect(left.map(\.state) == [.failed("node-missing")] && left.map(\.attempts) == [0])
     }
 
     @Test("whatever the network loses and repeats, each message arrives once, with its number, and none is missing")

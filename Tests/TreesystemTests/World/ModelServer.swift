@@ -34,6 +34,8 @@ struct ModelServer: TreeView {
     var refusing = Set<String>()
     /// What the tree's owner has sent to the trees of others and is not there yet.
     var posted = [TreeOperation]()
+    /// Node and receiver of each message that its author has burnt.
+    private var burnt = Set<[String]>()
     private var time: Int64 = 1_000_000
 
     // MARK: TreeView
@@ -135,7 +137,8 @@ struct ModelServer: TreeView {
             if refusing.contains(copy.receiver.text) { throw .refused(.blocked) }
             posted.append(operation)
             return .version(1)
-        case .burn:
+        case .burn(let id, let receiver):
+            guard burnt.insert([id.text, receiver.text]).inserted else { throw .refused(.nodeMissing) }
             posted.append(operation)
             return .branch(BranchOutcome(removed: 1, left: 0, kept: [], hasMore: false))
         }

@@ -1,0 +1,31 @@
+import ThicketClient
+import ThicketCrypto
+
+/// Makes the derivation of keys from passwords and passphrases cheap for tests, which sign in often. The parameters that
+/// the server and the profile see stay those of the product. Release builds do not contain it.
+enum CheapPasswords {
+    #if DEBUG
+        /// The variable of the environment by which tests tell their programs so.
+        static let variable = "THICKET_CHEAP_PASSPHRASES"
+
+        static func rules(_ call: Call) -> PasswordRules { isWanted(call) ? .tests : .product }
+
+        static func cost(_ call: Call) -> PasswordCost { isWanted(call) ? cheapest ?? .standard : .standard }
+
+        static func stretch(_ call: Call) -> AccountAPIClient.Stretch? {
+            guard isWanted(call), let cheapest else { return nil }
+            return { password, salt, _ throws(CryptoError) in
+                try PasswordKeys(password: password, salt: salt, cost: cheapest)
+            }
+        }
+
+        private static let cheapest = try? PasswordRules.tests.cost(
+            kdf: PasswordRules.scryptNumber, log2N: 14, r: 8, p: 1)
+
+        private static func isWanted(_ call: Call) -> Bool { call.environment[variable] != nil }
+    #else
+        static func rules(_ call: Call) -> PasswordRules { .product }
+        static func cost(_ call: Call) -> PasswordCost { .standard }
+        static func stretch(_ call: Call) -> AccountAPIClient.Stretch? { nil }
+    #endif
+}
