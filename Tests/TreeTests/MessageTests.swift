@@ -130,6 +130,27 @@ struct MessageTests {
         }
     }
 
+    @Test("a statement has the author's login name, of at most 254 bytes, under the signature")
+    func name() throws {
+        let world = try MessageCase(seed: 47)
+        var fields = world.fields()
+        for (name, isRight) in [(nil, true), ("ann", true), (String(repeating: "é", count: 127), true), ("", false)] {
+            fields.name = name
+            let statement = try? OriginStatement(fields, from: world.author)
+            #expect((statement != nil) == isRight, "\(name ?? "none")")
+            guard let statement else { continue }
+            #expect(try OriginStatement(octets: statement.octets).fields.name == name)
+            #expect(statement.isSigned(by: world.author.keys))
+        }
+        fields.name = String(repeating: "a", count: 255)
+        #expect(throws: OriginFault.outOfBounds) { try OriginStatement(fields, from: world.author) }
+        fields.name = "ann"
+        var octets = try OriginStatement(fields, from: world.author).octets
+        let place = try #require(octets.indices.reversed().first { octets[$0...].starts(with: Array("ann".utf8)) })
+        octets[place] = UInt8(ascii: "b")
+        #expect(try !OriginStatement(octets: octets).isSigned(by: world.author.keys), "another name is not signed")
+    }
+
     @Test("a statement has bounds, and one form")
     func bounds() throws {
         let post = try MessageCase(seed: 46)

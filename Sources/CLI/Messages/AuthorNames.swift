@@ -1,9 +1,13 @@
 import ThicketClient
 import ThicketCommandLine
 import ThicketProtocol
+import ThicketTreesystem
 
 /// Names of other accounts, as this machine knows them.
 struct AuthorNames: Sendable {
+    /// Authors whose names are looked up in one command at most; others are shown by their ids.
+    private static let lookUpsMax = 20
+
     private var known = [String: (name: String?, standing: KeyBook.Standing)]()
 
     /// - Throws: when the key book cannot be read.
@@ -15,11 +19,32 @@ struct AuthorNames: Sendable {
         } catch { throw Failure(what, people: error) }
     }
 
-    /// The login name of a contact, or the id.
-    func name(of user: UserID) -> String { known[user.text]?.name ?? user.text }
+    /// Names that the key log has proved, of authors who are no contacts.
+    private var proved = [String: String]()
 
-    /// How sure it is that an author of verified messages is the person of that name.
-    func standing(of user: UserID) -> String {
-        known[user.text]?.standing == .compared ? "compared" : "verified"
+    /// Looks up the names that authors of messages say they have. One whose look-up gives other keys, or none, is not
+    /// shown.
+    mutating func prove(_ nodes: [Node], _ open: OpenTree) async throws(Failure) {
+        let book = try await open.people("the contacts cannot be read")
+        var said = [String: String]()
+        for node in nodes where said.count < Self.lookUpsMax {
+            guard let origin = node.origin, let name = origin.name, known[origin.author.text] == nil else { continue }
+            said[origin.author.text] = name
+        }
+        for (user, name) in said {
+            if let keys = try? await book.keys(named: name), same(keys.user, user) { proved[user] = name }
+        }
     }
+
+    /// The login name of a contact, or one that the key log has proved; otherwise the id.
+    func name(of user: UserID) -> String { known[user.text]?.name ?? proved[user.text] ?? user.text }
+
+    /// How sure it is that an author of verified messages is the person of that name; `request` for an author who is no
+    /// contact.
+    func standing(of user: UserID) -> String {
+        guard let contact = known[user.text] else { return Self.request }
+        return contact.standing == .compared ? "compared" : "verified"
+    }
+
+    static let request = "request"
 }

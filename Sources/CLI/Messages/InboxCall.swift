@@ -14,13 +14,15 @@ enum InboxCall {
             let waiting = try await growing(what) { () throws(TreeError) in
                 isOffline ? [] : try await messages.lookUpAuthors()
             }
-            let names = try await AuthorNames(open)
+            var names = try await AuthorNames(open)
             let nodes = try await growing(what) { () throws(TreeError) in
                 try await tree.children(of: .trunk(.inbox), order: .newestFirst)
             }
+            if !isOffline { try await names.prove(nodes, open) }
             let sorted = nodes.sorted { ($0.origin?.sent ?? 0, $0.id) < ($1.origin?.sent ?? 0, $1.id) }
             for node in sorted {
                 let message = try await InboxMessage(node, names, in: open)
+                if call.flag("requests"), !same(message.standing, AuthorNames.request) { continue }
                 try LineOutput.write(call.flag("json") ? message.json : message.text)
             }
             if nodes.count == Treesystem.childrenMax {

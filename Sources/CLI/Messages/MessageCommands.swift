@@ -2,7 +2,7 @@ import ThicketCommandLine
 
 /// The commands about messages between accounts.
 enum MessageCommands {
-    static let all = [send, inbox, signal, burn]
+    static let all = [send, inbox, policy, signal, burn]
 
     private static let accountOptions = ThicketProgram.accountOptions
     private static let jsonOption = ThicketProgram.jsonOption
@@ -42,12 +42,34 @@ enum MessageCommands {
             The oldest first: time and author, beginning of the text, attachments. 'tree cat' and 'tree get' read them
             by their paths, 'tree mv' keeps one, 'tree rm' removes it. Only messages whose author is proved are listed;
             (compared) means that you have compared the safety number with that person. A line with ! says that messages
-            are missing before one, or that its author's device has contradicted itself.
+            are missing before one, or that its author's device has contradicted itself. (request) is an author who is no
+            contact of this machine: 'contacts add' accepts, 'tree policy --block' refuses what comes later.
             """,
-        options: [jsonOption, .flag("offline", "show the copy kept here, without the server")] + accountOptions,
+        options: [
+            jsonOption, .flag("requests", "only messages of authors who are no contacts"),
+            .flag("offline", "show the copy kept here, without the server"),
+        ] + accountOptions,
         examples: [
             Example("thicket tree inbox", "all of them"),
             Example("thicket tree inbox --json | jq -r .text", "for a script"),
+        ])
+
+    private static let policy = Command(
+        "tree policy", summary: "show or replace the policy of the inbox: which accounts may write to this one",
+        details: """
+            POLICY is one of: everyone (the default), contacts, nobody. 'contacts' admits all contacts of this machine,
+            and those of --admit; later contacts need another --admit. The server keeps the policy and answers a
+            refused sender as if the account did not exist. Messages that have arrived stay.
+            """,
+        arguments: [.optional("POLICY", "everyone, contacts or nobody", .oneOf(["everyone", "contacts", "nobody"]))],
+        options: [
+            .value("admit", "USER", "an account that may write under 'contacts'", isRepeatable: true),
+            .value("block", "USER", "an account that may not write, whatever the policy", isRepeatable: true),
+            .value("unblock", "USER", "no longer block this account", isRepeatable: true), jsonOption,
+        ] + accountOptions,
+        examples: [
+            Example("thicket tree policy contacts", "only people whom you know"),
+            Example("thicket tree policy --block ben", "nothing more of ben"),
         ])
 
     private static let signal = Command(

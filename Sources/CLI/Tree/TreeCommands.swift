@@ -20,6 +20,7 @@ enum TreeCommands {
         case "watch": try await TreeWatch.run(call)
         case "send": try await SendCall.send(call)
         case "inbox": try await InboxCall.run(call)
+        case "policy": try await PolicyCall.run(call)
         case "signal": try await SendCall.signal(call)
         case "burn": try await SendCall.burn(call)
         case "audit": try await TreeAudit.run(call)

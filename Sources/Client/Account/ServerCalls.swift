@@ -123,7 +123,7 @@ package struct ServerCalls: Sendable {
     // MARK: - Refusals
 
     /// Maps an answer that is not a success to an error, with the HTTP status as its `number`.
-    static func refusal(_ answer: HTTPAnswer) -> ClientError {
+    package static func refusal(_ answer: HTTPAnswer) -> ClientError {
         let words = explanation(answer)
         switch answer.status {
         case 401, 403: return ClientError(.unauthorized, words, number: answer.status)

@@ -44,7 +44,8 @@ struct OriginReader {
             let recipients = reader.field().flatMap(users), let conversation = reader.digest(),
             let counter = reader.whole(), let previous = reader.digest(), let sent = reader.whole(),
             let nodes = reader.field().flatMap(nodes), let first = nodes.first, let head = reader.field(),
-            let signature = reader.field(), signature.count == Ed25519.signatureBytes, reader.isAtEnd,
+            let login = reader.text(), let signature = reader.field(), signature.count == Ed25519.signatureBytes,
+            reader.isAtEnd,
             let name = ConversationID(octets: conversation.bytes), let time = Int64(exactly: sent)
         else { return nil }
         let known = try? head.isEmpty ? nil : KeyLogHead(head)
@@ -52,7 +53,7 @@ struct OriginReader {
         let fields = OriginStatement.Fields(
             app: app, author: author, keyID: keyID, device: device, recipients: Set(recipients), conversation: name,
             counter: counter, previous: previous, sent: time, message: first, attachments: Array(nodes.dropFirst()),
-            head: known)
+            head: known, name: login.isEmpty ? nil : login)
         return (fields, signature)
     }
 

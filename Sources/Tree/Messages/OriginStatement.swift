@@ -56,7 +56,7 @@ public struct OriginNode: Sendable, Hashable {
 ///
 /// `thicket/origin/1` ‖ 0, then each field with 16 bits of length: app, author, key id, device (8), recipients (each
 /// with 16 bits of length), conversation (32), counter (8), previous (32), sent (8), nodes (each id ‖ 0, or id ‖ 1 ‖
-/// data id ‖ length (8) ‖ SHA-256), head of the key log (144, or none). These are signed; the signature (64) follows
+/// data id ‖ length (8) ‖ SHA-256), head of the key log (144, or none), name (or none). These are signed; the signature (64) follows
 /// with its length. Numbers are big-endian. The form of a statement is unique.
 public struct OriginStatement: Sendable, Hashable {
     /// Recipients of a message at most.
@@ -65,6 +65,8 @@ public struct OriginStatement: Sendable, Hashable {
     public static let nodesMax = 64
     /// Bytes of a statement at most: with name, keys and pairs it must fit into the metadata.
     public static let bytesMax = 12_288
+    /// Bytes of the author's name at most.
+    public static let nameBytesMax = 254
     /// Bound of counters, which are smaller.
     static let counterBound: UInt64 = 1 << 53
 
@@ -92,16 +94,19 @@ public struct OriginStatement: Sendable, Hashable {
         public var nodes: [OriginNode]
         /// The newest head of the key log that the author knows.
         public var head: KeyLogHead?
+        /// The login name under which the author's keys can be looked up, as the author says: a receiver believes it
+        /// once the look-up gives the author's keys. nil: the account has none.
+        public var name: String?
 
         /// Fields; nodes and recipients are put in order.
         public init(
             app: AppID, author: UserID, keyID: String, device: UInt64, recipients: Set<UserID>,
             conversation: ConversationID, counter: UInt64, previous: Digest256, sent: Int64, message: OriginNode,
-            attachments: [OriginNode], head: KeyLogHead?
+            attachments: [OriginNode], head: KeyLogHead?, name: String? = nil
         ) {
             (self.app, self.author, self.keyID, self.device) = (app, author, keyID, device)
             (self.recipients, self.conversation) = (UserID.inOrder(recipients), conversation)
-            (self.counter, self.previous, self.sent, self.head) = (counter, previous, sent, head)
+            (self.counter, self.previous, self.sent, self.head, self.name) = (counter, previous, sent, head, name)
             nodes = [message] + attachments.sorted { $0.id < $1.id }
         }
     }
@@ -161,6 +166,7 @@ extension OriginStatement.Fields {
             Array(app.text.utf8), Array(author.text.utf8), Array(keyID.utf8), device.octets,
             recipients.flatMap { UInt16($0.text.utf8.count).octets + Array($0.text.utf8) }, conversation.octets,
             counter.octets, previous.bytes, sent.octets, nodes.flatMap(\.octets), head?.bytes ?? [],
+            name.map { Array($0.utf8) } ?? [],
         ]
     }
 
@@ -172,6 +178,7 @@ extension OriginStatement.Fields {
             && (counter == 1) == (previous == .zero) && (0...TreeLimits.timeMax).contains(sent)
             && (1...OriginStatement.nodesMax).contains(nodes.count) && Set(nodes.map(\.id)).count == nodes.count
             && ids == ids.sorted() && (1...TreeLimits.keyIDBytesMax).contains(keyID.utf8.count)
+            && (name.map { (1...OriginStatement.nameBytesMax).contains($0.utf8.count) } ?? true)
     }
 }
 

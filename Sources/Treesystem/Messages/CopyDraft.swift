@@ -45,7 +45,7 @@ struct CopyDraft {
             app: app, author: identity.user, keyID: identity.keys.id, device: try Self.device(skeleton),
             recipients: recipients, conversation: conversation, counter: next.counter, previous: next.previous,
             sent: skeleton.time.unix, message: nodes[0], attachments: Array(nodes.dropFirst()),
-            head: skeleton.messages.head)
+            head: skeleton.messages.head, name: skeleton.messages.name)
         do throws(OriginFault) { statement = try OriginStatement(fields, from: identity) } catch {
             throw TreeError(.limit, error.description)
         }

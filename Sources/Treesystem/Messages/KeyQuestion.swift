@@ -47,6 +47,8 @@ package enum KeyTrouble: String, Sendable, Hashable {
 struct MessageState {
     /// The account's own keys; nil: neither sends nor opens messages.
     let identity: MessageIdentity?
+    /// The account's login name, for the receivers of its messages; nil: none that statements can have.
+    let name: String?
     /// The newest verified keys of accounts; nil keys ids. Until the connection ends.
     private(set) var keys = [KeyQuestion: PublicKeys]()
     /// Keys that accounts do not have. Until the connection ends.
@@ -69,7 +71,10 @@ struct MessageState {
     /// Milliseconds after which a question is asked again.
     static let pause: Int64 = 30_000
 
-    init(_ identity: MessageIdentity?) { self.identity = identity }
+    init(_ identity: MessageIdentity?, name: String?) {
+        self.identity = identity
+        self.name = name.flatMap { (1...OriginStatement.nameBytesMax).contains($0.utf8.count) ? $0 : nil }
+    }
 
     /// Whether a question may be asked now.
     func mayAsk(_ question: KeyQuestion) -> Bool {

@@ -7,6 +7,8 @@ public import ThicketTree
 public struct MessageOrigin: Sendable, Hashable {
     /// The account that wrote the message; its signature was verified.
     public let author: UserID
+    /// The login name that the author says it has. Not verified: the key log has to give the author's keys for it.
+    public let name: String?
     /// The author's device, a random number: each device counts its messages in a conversation.
     public let device: UInt64
     /// The conversation.
@@ -26,7 +28,7 @@ public struct MessageOrigin: Sendable, Hashable {
 
     init(_ statement: OriginStatement) {
         let fields = statement.fields
-        (author, device, conversation) = (fields.author, fields.device, fields.conversation)
+        (author, name, device, conversation) = (fields.author, fields.name, fields.device, fields.conversation)
         (counter, sent, self.statement) = (fields.counter, fields.sent, statement.hash)
     }
 
@@ -44,21 +46,28 @@ public struct MessageOrigin: Sendable, Hashable {
 
     // MARK: - In the store
 
-    /// Version (1) ‖ verified, forked (1 each) ‖ device ‖ counter ‖ sent ‖ missing (8 each) ‖ conversation ‖ hash ‖
-    /// author.
+    /// Version (2) ‖ verified, forked (1 each) ‖ device ‖ counter ‖ sent ‖ missing (8 each) ‖ conversation ‖ hash ‖
+    /// bytes of the author (2) ‖ author ‖ name. Version 1 has neither the number nor the name.
     var octets: [UInt8] {
-        [1, isVerified ? 1 : 0, isForked ? 1 : 0] + device.bigEndianBytes + counter.bigEndianBytes
+        let user = Array(author.text.utf8)
+        return [2, isVerified ? 1 : 0, isForked ? 1 : 0] + device.bigEndianBytes + counter.bigEndianBytes
             + UInt64(sent).bigEndianBytes + missing.bigEndianBytes + conversation.octets + statement.bytes
-            + Array(author.text.utf8)
+            + [UInt8(user.count >> 8), UInt8(user.count & 255)] + user + Array((name ?? "").utf8)
     }
 
     private static let prefixBytes = 3 + 4 * 8 + 2 * Digest256.byteCount
 
     init?(octets: [UInt8]) {
-        guard octets.count > Self.prefixBytes, octets[0] == 1,
+        let (end, isNamed) = (Self.prefixBytes, octets.first == 2)
+        guard octets.count > end + (isNamed ? 2 : 0), isNamed || octets[0] == 1 else { return nil }
+        let count = isNamed ? Int(octets[end]) << 8 | Int(octets[end + 1]) : octets.count - end
+        let user = end + (isNamed ? 2 : 0)
+        guard user + count <= octets.count,
             let conversation = ConversationID(octets: octets[35..<67]), let statement = Digest256(octets[67..<99]),
-            let text = String(validating: octets[Self.prefixBytes...], as: UTF8.self), let author = try? UserID(text)
+            let text = String(validating: octets[user..<user + count], as: UTF8.self),
+            let login = String(validating: octets[(user + count)...], as: UTF8.self), let author = try? UserID(text)
         else { return nil }
+        name = login.isEmpty ? nil : login
         func number(_ place: Int) -> UInt64 { octets[place..<place + 8].reduce(0) { $0 << 8 | UInt64($1) } }
         guard let sent = Int64(exactly: number(19)) else { return nil }
         (self.author, self.conversation, self.statement, self.sent) = (author, conversation, statement, sent)

@@ -43,7 +43,8 @@ package struct TreeMachine {
     ) throws(TreeError) {
         (self.options, self.delegate, self.random) = (options, delegate, random)
         skeleton = TreeSkeleton(
-            store, keys, options.nameConflicts, treeRandom, options.identity, branch: options.branch?.root)
+            store, keys, options.nameConflicts, treeRandom, options.identity, name: options.userName,
+            branch: options.branch?.root)
         try store.claim(keys.tree, options.branch)
         link = SyncLink(options.sync, try store.clientID(&self.random))
         skeleton.isLazy = try store.adopt(options.skeleton)

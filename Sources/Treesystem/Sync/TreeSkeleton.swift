@@ -43,9 +43,9 @@ struct TreeSkeleton {
 
     init(
         _ store: TreeStore, _ keys: TreeKeys, _ nameConflicts: NameConflictPolicy, _ random: TreeRandom,
-        _ identity: MessageIdentity?, branch root: NodeID? = nil
+        _ identity: MessageIdentity?, name: String? = nil, branch root: NodeID? = nil
     ) {
-        (self.store, self.nameConflicts, messages) = (store, nameConflicts, MessageState(identity))
+        (self.store, self.nameConflicts, messages) = (store, nameConflicts, MessageState(identity, name: name))
         branches = BranchBook(memberRoot: root)
         keyring = TreeKeyring(keys, random: random, identity: identity, branch: root)
     }

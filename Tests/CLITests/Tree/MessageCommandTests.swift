@@ -37,7 +37,7 @@ struct MessageCommandTests {
         let shown = try bench.run(["tree", "inbox"], home: "other")
         #expect(shown.code == 0 && shown.errors.isEmpty, "\(shown)")
         let lines = shown.output.split(separator: "\n")
-        #expect(lines.count == 3 && lines.first?.hasSuffix(" (verified)  inbox/\(id)") == true, "\(shown)")
+        #expect(lines.count == 3 && lines.first?.hasSuffix("  ann (request)  inbox/\(id)") == true, "\(shown)")
         #expect(lines[1] == "    hello\\u{1b}[2J" && lines[2] == "    + cat  3.0 MiB", "\(shown)")
         try bench.good(["tree", "get", "inbox/\(id)/cat", bench.path("copy")], home: "other")
         #expect(
@@ -47,6 +47,41 @@ struct MessageCommandTests {
         let burned = try bench.run(["tree", "burn", id])
         #expect(burned.code == 3 && burned.errors.contains("not in the inbox of ben"), "\(burned)")
         #expect(try bench.good(["tree", "ls", "kept"], home: "other") == "cat\n")
+    }
+
+    @Test("a policy admits contacts, blocks one account, and is what every device of the account shows")
+    func policy() throws {
+        let bench = try people()
+        #expect(try bench.good(["tree", "policy"], home: "other").hasPrefix("everyone: "))
+        let first = try bench.good(["tree", "policy", "contacts"], home: "other")
+        #expect(first == "contacts: 0 accounts may write to this one\n")
+        let refused = try bench.run(["tree", "send", "ben", "--text", "hello"])
+        #expect(refused.code != 0 && refused.errors.contains("ben"), "\(refused)")
+        #expect(try bench.good(["tree", "inbox"], home: "other").isEmpty)
+        try bench.good(["contacts", "add", "ann"], home: "other")
+        #expect(try bench.good(["tree", "policy", "--admit", "ann"], home: "other").contains("    ann\n"))
+        try bench.good(["tree", "send", "ben", "--text", "hello"])
+        let shown = try bench.good(["tree", "inbox"], home: "other")
+        #expect(shown.contains("(verified)") && shown.contains("    hello\n"), "\(shown)")
+        #expect(try bench.good(["tree", "inbox", "--requests"], home: "other").isEmpty)
+        let blocked = try bench.good(["tree", "policy", "everyone", "--block", "ann"], home: "other")
+        #expect(
+            blocked == "everyone: all accounts of the app may write to this one\nblocked, whatever else:\n    ann\n")
+        let again = try bench.run(["tree", "signal", "ben", "--text", "hello"])
+        #expect(again.code != 0, "\(again)")
+        try bench.good(["tree", "policy", "--unblock", "ann"], home: "other")
+        try bench.good(["tree", "signal", "ben", "--text", "again"])
+        #expect(try bench.good(["tree", "inbox"], home: "other").contains("again"))
+    }
+
+    @Test("a policy that is none, and an account that is blocked and unblocked at once, are refused with code 2")
+    func policyMisused() throws {
+        let bench = try people()
+        for words in [["all"], ["--block", "ann", "--unblock", "ann"]] {
+            let refused = try bench.run(["tree", "policy"] + words, home: "other")
+            #expect(refused.code == 2 && !refused.errors.isEmpty, "\(refused)")
+        }
+        #expect(try bench.good(["tree", "policy"], home: "other").hasPrefix("everyone: "))
     }
 
     @Test("a burned message leaves a gap that the inbox names; unknown receivers are refused before anything is sent")

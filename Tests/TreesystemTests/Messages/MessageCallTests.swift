@@ -56,6 +56,8 @@ struct MessageCallTests {
         }
         #expect(failed?.code == .keys && failed?.reason == "absent")
         try await ann.tree.messages.discard(sent)
+        // The node below outbox stays, and may be on its way still.
+        try await ann.tree.waitUntilSynced(timeout: PeopleBench.patience)
         #expect(try await ann.tree.operations(of: sent.node).isEmpty)
         let next = try await ann.tree.messages.send(to: [bob.user], content: .text("to Bob"))
         try await ann.tree.messages.wait(for: next, timeout: PeopleBench.patience)

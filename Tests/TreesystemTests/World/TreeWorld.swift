@@ -98,7 +98,8 @@ final class TreeWorld {
         }
     }
 
-    private func pass(_ milliseconds: Int64) throws {
+    /// Time passes; the network does nothing meanwhile.
+    func pass(_ milliseconds: Int64) throws {
         now += milliseconds
         for device in devices { try device.tick(self) }
     }
