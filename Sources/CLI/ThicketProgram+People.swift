@@ -27,7 +27,9 @@ extension ThicketProgram {
     private static let keylog = Command(
         "keylog", summary: "check your own keys in the server's key log, and show what this machine knows of the log",
         details: """
-            Appends your entries if they are missing. An alarm is something that the server's log has signed and must
+            Appends your entries if they are missing. A witness is a program of another operator that confirms the
+            log; once you require one, nothing is sealed to others and no message is shown while its confirmation is
+            missing or older than an hour. An alarm is something that the server's log has signed and must
             not have: evidence of it is kept, and --evidence writes it to a file which everyone can verify with
             'thicket verify-evidence'. Ends with code 9 while an alarm is not resolved.
             """,
@@ -36,6 +38,7 @@ extension ThicketProgram {
             .flag("reset", "the server's operator says that the log was begun again or restored: forget its heads"),
             .value("evidence", "FILE", "write the newest alarm's evidence to this file", completion: .file),
             .value("require-witness", "KEY", "believe the log only if this witness has confirmed it in the last hour"),
+            .flag("no-witness", "require no witness any more"),
         ] + accountOptions,
         examples: [
             Example("thicket keylog", "your own entries, and the log's key"),

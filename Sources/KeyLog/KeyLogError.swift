@@ -45,6 +45,8 @@ public struct KeyLogError: Error, Sendable, Equatable, CustomStringConvertible {
         case noFork
         /// No keys wait for confirmation, or other keys do.
         case notAwaited
+        /// A required witness has confirmed no head of the last hour that is consistent with the newest one.
+        case notWitnessed
     }
 
     /// The kind of error.

@@ -1,4 +1,6 @@
 public import ThicketCrypto
+import ThicketPlatform
+public import ThicketProtocol
 
 /// A witness's confirmation of a head: a second service has seen this head, and it was consistent with all heads which
 /// that service had seen before (spec 4.12).
@@ -46,4 +48,30 @@ public struct KeyLogWitness: Sendable, Hashable {
     private static func fields(
         _ app: String, _ logKey: Ed25519.VerifyingKey, _ head: KeyLogHead
     ) -> [[UInt8]] { [Array(app.utf8), logKey.octets, head.bytes] }
+}
+
+extension KeyLogWitness {
+    /// A confirmation from the members `key`, `head` and `signature` of a JSON object, base64url without padding;
+    /// `check` verifies it.
+    ///
+    /// - Returns: nil when a member is missing or has another form.
+    public init?(json object: JSONObject) {
+        guard let key = Self.octets(object["key"]), let head = Self.octets(object["head"]),
+            let signature = Self.octets(object["signature"]), signature.count == Ed25519.signatureBytes,
+            let verifying: Ed25519.VerifyingKey = try? .init(key), let parsed = try? KeyLogHead(head)
+        else { return nil }
+        self.init(key: verifying, head: parsed, signature: signature)
+    }
+
+    /// What `init(json:)` reads.
+    public var json: JSONObject {
+        [
+            "key": .string(Base64.encodeURL(key.octets)), "head": .string(Base64.encodeURL(head.bytes)),
+            "signature": .string(Base64.encodeURL(signature)),
+        ]
+    }
+
+    private static func octets(_ value: JSONValue?) -> [UInt8]? {
+        value?.stringValue.flatMap { Base64.decodeURL(Array($0.utf8)[...]) }
+    }
 }

@@ -42,6 +42,10 @@ struct ImportTests {
         ),
         ("Sources/Server/Mail", ["ThicketAuth", "CCurl", "Glibc"]),
         (
+            "Sources/Server/Witness",
+            ["ThicketKeyLog", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine", "CCurl", "Glibc"]
+        ),
+        (
             "Sources/Server/Session",
             ["ThicketNet", "ThicketScheduling", "ThicketAuth", "ThicketTreeShape", "ThicketProtocol", "ThicketCrypto"]
         ),

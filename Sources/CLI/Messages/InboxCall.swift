@@ -166,6 +166,7 @@ struct HiddenMessages: Sendable {
             switch author.reason {
             case "needs-confirmation": "'thicket verify \(name)' shows the number to compare with that person"
             case "alarm": "'thicket keylog' says what was found"
+            case "not-witnessed": "'thicket keylog' looks again; its operator knows why"
             default: "The next command on the tree looks again"
             }
         text = "\(Self.count(author.messages)) of \(name) not shown: \(author.detail). \(next)\n"

@@ -76,9 +76,9 @@ extension OpenTree {
 extension Failure {
     /// - Parameters:
     ///   - what: what was not done, as the beginning of a sentence.
-    ///   - user: the other person, as it was typed.
-    init(_ what: String, people error: PeopleError, about user: String) {
-        let name = Screen.safe(user)
+    ///   - user: the other person, as it was typed; nil: the error is about the log.
+    init(_ what: String, people error: PeopleError, about user: String?) {
+        let name = Screen.safe(user ?? "")
         let next =
             switch error {
             case .needsConfirmation:
@@ -89,9 +89,11 @@ extension Failure {
                 ". Is the name right? An account that was made by an older version has keys in the log after its owner "
                     + "has used 'thicket keylog'"
             case .offline: ". These keys were never looked up on this machine"
+            case .refused(let error) where error.kind == .notWitnessed:
+                ". Ask the witness's operator; 'thicket keylog' looks again, and with --no-witness it goes on without"
             case .refused, .server, .store, .noKeys: ""
             }
-        let failure = Failure("\(what): \(name)", people: error)
+        let failure = Failure(user == nil ? what : "\(what): \(name)", people: error)
         self.init(failure.text + next, failure.code)
     }
 }

@@ -9,18 +9,30 @@ import ThicketProtocol
 enum KeyLogCommand {
     static func run(_ call: Call) async throws(Failure) {
         let (isReset, witness) = (call.flag("reset"), try key(call.value("require-witness"), "--require-witness"))
+        let dropsWitnesses = call.flag("no-witness")
+        guard !(dropsWitnesses && witness != nil) else {
+            throw Failure("either --require-witness or --no-witness", .usage)
+        }
         let result = try await PeopleCall.run(call, "the key log was not looked at") { book throws(PeopleError) in
             if isReset { try await book.reset() }
+            if dropsWitnesses { try await book.dropWitnesses() }
             if let witness { try await book.requireWitness(witness.octets) }
             let check: Result<KeyBook.OwnCheck, PeopleError>
             do throws(PeopleError) { check = .success(try await book.checkOwn()) } catch { check = .failure(error) }
-            return (check, try await book.log(), try await book.alarms())
+            let witnessed: Result<Void, PeopleError>
+            do throws(PeopleError) { witnessed = .success(try await book.demandWitnesses()) } catch {
+                witnessed = .failure(error)
+            }
+            return (check, witnessed, try await book.log(), try await book.alarms())
         }
-        let (check, log, alarms) = result
+        let (check, witnessed, log, alarms) = result
         if let path = call.value("evidence") { try write(alarms, to: path) }
         if call.flag("json") { json(check, log, alarms) } else { text(check, log) }
         if alarms.contains(where: \.isOpen) { throw Failure("", .alarm) }
         if case .failure(let error) = check { throw Failure("the own entries were not checked", people: error) }
+        if case .failure(let error) = witnessed {
+            throw Failure("nothing of the key log is believed now", people: error, about: nil)
+        }
     }
 
     private static func text(_ check: Result<KeyBook.OwnCheck, PeopleError>, _ log: KeyBook.Log) {
@@ -31,6 +43,10 @@ enum KeyLogCommand {
         }
         Terminal.write("known users: \(log.users)\n")
         for witness in log.witnesses { Terminal.write("required witness: \(Hex.encode(witness))\n") }
+        if !log.witnesses.isEmpty {
+            let time = log.witnessed.map { "a head of \(Days.text(Int64(clamping: $0 / 1_000)))" } ?? "nothing yet"
+            Terminal.write("confirmed by the required witnesses: \(time)\n")
+        }
         if case .success(let check) = check {
             let line =
                 switch check {
@@ -55,6 +71,7 @@ enum KeyLogCommand {
             }
         object["own"] = .string(own)
         object["witnesses"] = .array(log.witnesses.map { .string(Hex.encode($0)) })
+        object["witnessed"] = log.witnessed.map { .number(JSONNumber(Int64(clamping: $0))) } ?? .null
         object["alarms"] = .array(
             alarms.map { .object(["open": .bool($0.isOpen), "evidence": .object($0.evidence.json)]) })
         Terminal.write(JSONValue.object(object).serializedText + "\n")

@@ -115,6 +115,8 @@ extension KeyBook {
         public let users: Int
         /// Keys of required witnesses, 32 bytes each.
         public let witnesses: [[UInt8]]
+        /// Time of the oldest head that these have confirmed last, milliseconds since 1970; nil: none yet.
+        public let witnessed: UInt64?
     }
 
     /// What this device knows of the log.
@@ -122,7 +124,8 @@ extension KeyBook {
         try read { state in
             Log(
                 key: state.reader?.logKey.octets, head: state.reader?.head, checked: state.reader?.selfChecked,
-                users: state.reader?.pinCount ?? 0, witnesses: state.witnesses.map(\.octets))
+                users: state.reader?.pinCount ?? 0, witnesses: state.witnesses.map(\.octets),
+                witnessed: state.witnesses.isEmpty ? nil : state.witnessed)
         }
     }
 

@@ -145,10 +145,15 @@ extension KeyBook {
 
     // MARK: - Witnesses
 
-    /// - Throws: `refused` when a required witness has not confirmed a head of this log within the last hour.
-    func demandWitnesses() async throws(PeopleError) {
+    /// Demands that each required witness has confirmed a head of this log within the last hour. Look-ups do this by
+    /// themselves.
+    ///
+    /// - Throws: `refused` with the kind `notWitnessed` when one has not; `alarm` when one has confirmed another log;
+    ///   `offline`, `server`, `store`.
+    public func demandWitnesses() async throws(PeopleError) {
         let time = now()
         guard try !read({ $0.isWitnessed(time) }) else { return }
+        _ = try await pinned()
         let offered = try await logState().confirmations
         let heads = try read { state -> Result<[KeyLogHead], KeyLogError> in
             do throws(KeyLogError) { return .success(try state.confirmed(by: offered, now: time)) } catch {
@@ -171,5 +176,5 @@ extension KeyBook {
     }
 
     private static let notWitnessed = KeyLogError(
-        .notProven, "the log is not shown to be the one that a required witness has confirmed")
+        .notWitnessed, "the server does not show that its key log is the one that a required witness has confirmed")
 }

@@ -26,6 +26,7 @@ public enum PeopleError: Error, Sendable, Equatable, CustomStringConvertible {
         case .needsConfirmation: "needs-confirmation"
         case .alarm: "alarm"
         case .absent: "absent"
+        case .refused(let error) where error.kind == .notWitnessed: "not-witnessed"
         case .refused, .server: "refused"
         case .offline: "offline"
         case .store: "store"

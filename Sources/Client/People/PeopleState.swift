@@ -1,5 +1,6 @@
 public import ThicketCrypto
 public import ThicketKeyLog
+import ThicketPlatform
 
 /// A person whose keys the user of this device cares about.
 public struct Contact: Sendable, Hashable {
@@ -227,22 +228,30 @@ struct PeopleState: Sendable, Equatable {
 
     /// The confirmed heads that have to be compared with the newest one here, one of each required witness.
     ///
-    /// - Throws: `notSigned`, `staleHead`, `futureHead` when a required witness has confirmed none that counts.
+    /// - Throws: `notWitnessed` when a required witness has confirmed none that counts.
     func confirmed(by offered: [KeyLogWitness], now: UInt64) throws(KeyLogError) -> [KeyLogHead] {
         guard let reader else { return [] }
         var heads = [KeyLogHead]()
         for key in witnesses {
-            var reason = KeyLogError(.notSigned, "a required witness has not confirmed this log")
+            var reason = "it has confirmed nothing of this log, or the server keeps that back"
             var best: KeyLogHead?
             for each in offered where each.key == key {
                 do throws(KeyLogError) {
                     try each.check(app: app, logKey: reader.logKey, now: now)
                     if best.map({ $0.time < each.head.time }) ?? true { best = each.head }
-                } catch { reason = error }
+                } catch { reason = error.description }
             }
-            guard let best else { throw reason }
+            guard let best else { throw Self.notWitnessed(by: key, reason) }
             heads.append(best)
         }
         return heads
+    }
+
+    /// - Parameter reason: a sentence.
+    static func notWitnessed(by key: Ed25519.VerifyingKey, _ reason: String) -> KeyLogError {
+        KeyLogError(
+            .notWitnessed,
+            "the required witness \(Hex.encode(Array(key.octets.prefix(8))))… has not confirmed the key log within the "
+                + "last hour: \(reason)")
     }
 }

@@ -18,7 +18,8 @@ public enum ServerSettings {
         "data", "listen", "reader-threads", "index-cache-bytes", "page-cache-bytes", "change-id-cache-bytes",
         "segment-cache-bytes", "late-heads-max", "walk-objects-max", "catch-up-positions-max", "log-reserved-bytes",
         "check-interval",
-        "key-file", "keylog-key-file", "mail-folder", "mail-from", "smtp-url", "smtp-login-file", "smtp-starttls",
+        "key-file", "keylog-key-file", "keylog-witnesses", "mail-folder", "mail-from", "smtp-url", "smtp-login-file",
+        "smtp-starttls",
         "smtp-ca", "tls-cert",
         "tls-key",
     ]
@@ -76,6 +77,10 @@ public enum ServerSettings {
         .text(
             "keylog-key-file", \.keyLogKeyFile,
             "File of the secret that signs the key logs of all apps. A name without a slash is in the data folder."),
+        .text(
+            "keylog-witnesses", \.keyLogWitnesses,
+            "Keys of witnesses whose confirmations of the key logs are given to devices, at most 8, separated by commas; "
+                + "or none."),
         .duration(
             "token-leeway", \.tokenLeeway, 0...2 * minute,
             "How long after its end a partner's token is still accepted, because clocks differ."),

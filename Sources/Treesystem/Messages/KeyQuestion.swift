@@ -29,14 +29,20 @@ package enum KeyTrouble: String, Sendable, Hashable {
     case needsConfirmation = "needs-confirmation"
     /// The key log contradicts itself.
     case alarm
+    /// A required witness has not confirmed the key log: asked again by itself.
+    case notWitnessed = "not-witnessed"
     /// The account has no such keys.
     case absent
+
+    /// Whether it may end without the user.
+    var isPassing: Bool { self == .offline || self == .notWitnessed }
 
     /// A sentence for people.
     var detail: String {
         switch self {
         case .offline: "the keys of the other account cannot be looked up now"
         case .needsConfirmation: "the other account has new keys, which must be confirmed"
+        case .notWitnessed: "a required witness has not confirmed the key log within the last hour"
         case .alarm: "the log of keys contradicts itself: nothing is sealed to this account"
         case .absent: "the other account has no keys"
         }

@@ -63,9 +63,9 @@ enum KeyQuestions {
                     || ShareChanges.accounts(operation, skeleton).contains(question.user)
             else { continue }
             operation.trouble = trouble.rawValue
-            if trouble != .offline { operation.state = .held(.keys) }
+            if !trouble.isPassing { operation.state = .held(.keys) }
             try skeleton.write(operation)
-            if trouble == .offline { continue }
+            if trouble.isPassing { continue }
             let error = TreeError(.keys, trouble.detail, reason: trouble.rawValue)
             skeleton.events.append(.operationFailed(id, operation.node, error))
         }

@@ -30,6 +30,7 @@ struct SessionPeople: PeopleLookUp {
         case .needsConfirmation: .needsConfirmation
         case .alarm: .alarm
         case .absent: .absent
+        case .refused(let error) where error.kind == .notWitnessed: .notWitnessed
         case .refused, .offline, .server, .store, .noKeys: .offline
         }
     }

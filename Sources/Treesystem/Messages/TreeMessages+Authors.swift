@@ -10,7 +10,7 @@ extension TreeMessages {
         public let author: UserID
         /// How many messages of the inbox wait.
         public let messages: Int
-        /// A stable code: `offline`, `needs-confirmation`, `alarm`, `absent`.
+        /// A stable code: `offline`, `needs-confirmation`, `not-witnessed`, `alarm`, `absent`.
         public let reason: String
         /// The reason as a text for people.
         public let detail: String

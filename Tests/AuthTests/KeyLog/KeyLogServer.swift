@@ -32,7 +32,7 @@ final class KeyLogServer {
     var path: String { folder + "/thicket.db" }
 
     /// A new server, or one on the folder of another that has stopped.
-    init(after before: KeyLogServer? = nil) throws {
+    init(after before: KeyLogServer? = nil, witnesses: [Ed25519.VerifyingKey] = []) throws {
         folder = before?.folder ?? "/tmp/thicket-keylog-\(getpid())-\(RandomBytes.hex(6))"
         clock = before?.clock ?? Clock()
         self.before = before
@@ -60,7 +60,7 @@ final class KeyLogServer {
             partners: TestPartners(
                 directory: { try PartnerStore(path: path, key: key, keyLogs: logs) }, clock: { clock.now }),
             accounts: AccountAccess(secrets: key.accountSecrets) { try AccountStore(path: path, keyLogs: logs) },
-            keyLog: KeyLogAccess(path: path, key: try .load(folder + "/keylog.key"), logs: logs))
+            keyLog: KeyLogAccess(path: path, key: try .load(folder + "/keylog.key"), logs: logs, witnesses: witnesses))
     }
 
     func stop() { server.stop() }

@@ -155,18 +155,40 @@ struct KeyBookTests {
         try enter(ann)
         let (book, user, witness) = (try ben.book(server), try UserID("ann-id"), Ed25519.SigningKey.random())
         try await book.requireWitness(witness.verifyingKey.octets)
-        #expect(await peopleCode { _ = try await book.keys(of: user) } == "refused")
+        #expect(await peopleCode { _ = try await book.keys(of: user) } == "not-witnessed")
         let (head, key) = (try #require(server.look { $0.log.head($0.time) }), server.look(\.log.key))
         func confirmed(by signer: Ed25519.SigningKey) throws -> KeyLogWitness {
             try KeyLogWitness(confirming: head, app: LogPerson.app, logKey: key.verifyingKey, key: signer)
         }
         let other = try confirmed(by: .random())
         server.set { $0.witnesses = [other] }
-        #expect(await peopleCode { _ = try await book.keys(of: user) } == "refused")
+        #expect(await peopleCode { _ = try await book.keys(of: user) } == "not-witnessed")
+        await #expect(throws: PeopleError.self) { try await book.demandWitnesses() }
         let right = try confirmed(by: witness)
         server.set { $0.witnesses = [other, right] }
+        try await book.demandWitnesses()
+        #expect(try await book.log().witnessed == head.time)
         #expect(try await book.keys(of: user) == ann.keys())
         server.set { $0.time += 3_700_000 }
-        #expect(await peopleCode { _ = try await book.keys(of: user) } == "refused")
+        #expect(await peopleCode { _ = try await book.keys(of: user) } == "not-witnessed")
+        #expect(try await book.alarms().isEmpty)
+        try await book.dropWitnesses()
+        #expect(try await book.keys(of: user) == ann.keys())
+    }
+
+    @Test("A6: a required witness that has confirmed another log is an alarm with evidence, and no key is handed out")
+    func otherWitnessed() async throws {
+        try enter(ann)
+        let (book, user, witness) = (try ben.book(server), try UserID("ann-id"), Ed25519.SigningKey.random())
+        let key = server.look(\.log.key)
+        var other = LyingLog(key: key)
+        for entry in try ben.entries() { other.commit(entry) }
+        let head = try #require(other.head(server.now))
+        let confirmed = try KeyLogWitness(confirming: head, app: LogPerson.app, logKey: key.verifyingKey, key: witness)
+        server.set { $0.witnesses = [confirmed] }
+        try await book.requireWitness(witness.verifyingKey.octets)
+        #expect(await peopleCode { _ = try await book.keys(of: user) } == "alarm")
+        let evidence = try #require(try await book.alarms().first?.evidence)
+        #expect(evidence.kind == .heads)
     }
 }

@@ -47,6 +47,26 @@ struct HTTPRouterTests {
         #expect(Self.part(Self.router().route(try Self.request(path))) == part)
     }
 
+    @Test(
+        "paths about keys belong to the key log where there is one, and to buckets named keys and keylog otherwise",
+        arguments: [
+            ("/1/notes/keys", "keyLog", "unknown"), ("/1/notes/keys?name=ann", "keyLog", "unknown"),
+            ("/1/notes/keys/ann", "keyLog", "data"), ("/1/notes/keys/a%2Fb", "keyLog", "data"),
+            ("/1/notes/keylog/head", "keyLog", "data"),
+            ("/1/notes/keylog/consistency?older=2&newer=4", "keyLog", "data"),
+            ("/1/notes/keylog/entries", "keyLog", "data"), ("/1/notes/keylog/witness", "keyLog", "data"),
+            ("/1/notes/keylog/other", "data", "data"), ("/1/notes/keylog", "unknown", "unknown"),
+            ("/1/notes/keys/index", "data", "data"), ("/1/notes/keys/changes", "data", "data"),
+            ("/1/notes/keys/i/a", "data", "data"), ("/2/notes/keys/ann", "unknown", "unknown"),
+        ])
+    func keys(path: String, with: String, without: String) throws {
+        let request = try Self.request(path)
+        let router = HTTPRouter(
+            hasPartners: true, hasAccounts: true, hasKeyLogs: true, showsMetrics: true, showsPage: true)
+        #expect(Self.part(router.route(request)) == with)
+        #expect(Self.part(Self.router().route(request)) == without)
+    }
+
     @Test("the paths of parts that are switched off are unknown")
     func off() throws {
         let router = Self.router(partners: false, accounts: false, metrics: false, page: false)

@@ -84,7 +84,7 @@ struct MessageCallTests {
         }
         let waiting = try await bob.tree.messages.lookUpAuthors()
         #expect(waiting.map(\.author) == [ann.user] && waiting.map(\.messages) == [1])
-        #expect(waiting.map(\.reason) == ["offline"])
+        #expect(waiting.map(\.reason) == ["not-witnessed"])
         #expect(try await bob.tree.node(sent.node) == nil)
         try await book.dropWitnesses()
         #expect(try await bob.tree.messages.lookUpAuthors() == [])

@@ -14,10 +14,10 @@ final class PeopleBench: Sendable {
     static let patience = Duration.seconds(120)
 
     private let folder = "/tmp/thicket-people-\(getpid())-\(RandomBytes.hex(6))"
-    private let server: TestServer
+    let server: TestServer
     private let apiKey: String
 
-    init() throws {
+    init(witnesses: [Ed25519.VerifyingKey] = []) throws {
         mkdir(folder, 0o700)
         let path = folder + "/thicket.db"
         let store = try SQLiteStore(path: path)
@@ -30,7 +30,7 @@ final class PeopleBench: Sendable {
         server = try TestServer(
             store: store,
             accounts: AccountAccess(secrets: key.accountSecrets) { try AccountStore(path: path, keyLogs: logs) },
-            keyLog: KeyLogAccess(path: path, key: try .load(folder + "/keylog.key"), logs: logs),
+            keyLog: KeyLogAccess(path: path, key: try .load(folder + "/keylog.key"), logs: logs, witnesses: witnesses),
             blobs: MemoryBlobStore())
     }
 

@@ -53,6 +53,8 @@ public enum FuzzTargets {
         ("key-log-way", fuzzKeyLogWay),
         ("key-log-fork", fuzzKeyLogFork),
         ("key-log-state", fuzzKeyLogState),
+        ("key-log-evidence", fuzzKeyLogEvidence),
+        ("key-log-witness", fuzzKeyLogWitness),
         ("partner-token", fuzzPartnerToken),
         ("release", fuzzRelease),
         ("stored-note", fuzzStoredNote),

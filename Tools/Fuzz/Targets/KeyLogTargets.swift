@@ -1,5 +1,6 @@
 import ThicketCrypto
 import ThicketKeyLog
+import ThicketProtocol
 
 /// An entry of the key log, from a client and from the server.
 public func fuzzKeyLogEntry(_ bytes: [UInt8]) {
@@ -72,6 +73,26 @@ public func fuzzKeyLogFork(_ bytes: [UInt8]) {
     precondition(fork.bytes == bytes && fork.older.size <= fork.newer.size, "one encoding of one piece of evidence")
     guard let strength = try? fork.check(honest.key.verifyingKey) else { return }
     precondition(strength == .unexplained, "nobody is accused")
+}
+
+/// A file of evidence, from any sender. The log's key has signed nothing that is forbidden.
+public func fuzzKeyLogEvidence(_ bytes: [UInt8]) {
+    guard let evidence: KeyLogEvidence = try? .init(file: bytes), let honest else { return }
+    let again: KeyLogEvidence? = try? .init(file: JSONValue.object(evidence.json).serialized())
+    precondition(again == evidence, "what is written again is the same evidence")
+    if case .proven = evidence.check(honest.key.verifyingKey) { preconditionFailure("an honest log is accused") }
+}
+
+/// A witness's confirmation, from a witness to the server and from the server to a device.
+public func fuzzKeyLogWitness(_ bytes: [UInt8]) {
+    guard let object = (try? JSONValue(parsing: bytes))?.objectValue, let honest,
+        let confirmation = KeyLogWitness(json: object)
+    else { return }
+    precondition(KeyLogWitness(json: confirmation.json) == confirmation, "what is written again is the same")
+    guard
+        (try? confirmation.check(app: "chat", logKey: honest.key.verifyingKey, now: confirmation.head.time)) != nil
+    else { return }
+    precondition(honest.heads.contains(confirmation.head), "no witness makes a head")
 }
 
 /// The kept state of a device.

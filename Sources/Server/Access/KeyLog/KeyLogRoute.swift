@@ -7,7 +7,7 @@ struct KeyLogRoute: Sendable, Hashable {
         case keys(String)
         /// The keys of a name.
         case name
-        case entries, head, consistency
+        case entries, head, consistency, witness
     }
 
     let app: AppID
@@ -37,10 +37,11 @@ struct KeyLogRoute: Sendable, Hashable {
         case "entries": .entries
         case "head": .head
         case "consistency": .consistency
+        case "witness": .witness
         default: nil
         }
     }
 
     /// The methods that the route supports, as in the `allow` field.
-    var methods: String { call == .entries ? "POST" : "GET" }
+    var methods: String { call == .entries || call == .witness ? "POST" : "GET" }
 }

@@ -54,9 +54,14 @@ struct KeyLogService {
     /// Heads that were signed and are not on disk yet, by app.
     private var heads = [String: KeyLogHead]()
     private var keptHeads = [String: KeyLogHead]()
+    private var witnesses: KeyLogWitnesses
 
-    init(store: KeyLogStore, logs: KeyLogs, key: LogKey, partners: PartnerService?) {
+    init(
+        store: KeyLogStore, logs: KeyLogs, key: LogKey, partners: PartnerService?,
+        witnesses: [Ed25519.VerifyingKey] = []
+    ) {
         (self.store, self.logs, self.key, self.partners) = (store, logs, key, partners)
+        self.witnesses = KeyLogWitnesses(witnesses)
     }
 
     mutating func answer(_ asked: Asked, to call: KeyLogRoute.Call) throws(Refusal) -> HTTPResponse {
@@ -67,6 +72,7 @@ struct KeyLogService {
         case .entries: return try append(user, asked)
         case .head: return try head(asked)
         case .consistency: return try consistency(asked)
+        case .witness: return try confirm(user, asked)
         }
     }
 
@@ -170,8 +176,26 @@ struct KeyLogService {
         return KeyLogAnswer.success([
             "key": .string(Base64.encodeURL(signingKey(asked.app.text).verifyingKey.octets)),
             "head": head.map { .string(Base64.encodeURL($0.bytes)) } ?? .null,
-            "rotations": .array(rotations.map { .string(Base64.encodeURL($0)) }), "witnesses": .array([]),
+            "rotations": .array(rotations.map { .string(Base64.encodeURL($0)) }),
+            "witnesses": witnesses.list(
+                of: asked.app.text, logKey: signingKey(asked.app.text).verifyingKey, now: UInt64(max(0, asked.now))),
         ])
+    }
+
+    /// Keeps a witness's confirmation, which devices get with the head. The witness's signature gives the right.
+    private mutating func confirm(_ user: String, _ asked: Asked) throws(Refusal) -> HTTPResponse {
+        var meter = appends
+        try admit(&meter, user, asked)
+        appends = meter
+        guard let confirmation = KeyLogWitnesses.read(asked.request.body) else {
+            throw Refusal(KeyLogAnswer.invalid("the body is a witness's key, a head and a signature"))
+        }
+        let logKey = signingKey(asked.app.text).verifyingKey
+        do throws(KeyLogError) {
+            try witnesses.add(
+                confirmation, app: asked.app.text, logKey: logKey, now: UInt64(max(0, asked.now)))
+        } catch { throw Refusal(KeyLogAnswer.of(error)) }
+        return KeyLogAnswer.success([:])
     }
 
     private mutating func consistency(_ asked: Asked) throws(Refusal) -> HTTPResponse {

@@ -98,7 +98,7 @@ final class ServerKeyLog: Sendable {
                         key: access.key,
                         partners: try partners.map {
                             PartnerService(directory: try $0(), rules: rules, random: RandomBytes.make)
-                        })
+                        }, witnesses: access.witnesses)
                 } catch {
                     throw KeyLogService.Refusal(KeyLogAnswer.unavailable, failure: "\(error)")
                 }
@@ -127,11 +127,18 @@ public struct KeyLogAccess: Sendable {
     let settings: StoreSettings
     let key: LogKey
     let logs: KeyLogs
+    /// Keys of witnesses whose confirmations are accepted.
+    let witnesses: [Ed25519.VerifyingKey]
 
     /// - Parameters:
     ///   - path: the store's file.
+    ///   - witnesses: keys of witnesses whose confirmations are accepted and given to devices.
     ///   - logs: the logs that the writers of accounts and bundles follow, too.
-    public init(path: String, key: LogKey, logs: KeyLogs, settings: StoreSettings = .init()) {
+    public init(
+        path: String, key: LogKey, logs: KeyLogs, settings: StoreSettings = .init(),
+        witnesses: [Ed25519.VerifyingKey] = []
+    ) {
         (self.path, self.key, self.logs, self.settings) = (path, key, logs, settings)
+        self.witnesses = witnesses
     }
 }

@@ -60,9 +60,15 @@ enum ServeCommand {
         }
         // An account made under another key could not be checked once the right file is back.
         guard let key = own else { throw KeyFileCommands.foreign(folder.place(of: config.keyFile)) }
+        guard let witnesses = KeyLogWitnesses.keys(config.keyLogWitnesses) else {
+            throw CommandFailure(
+                "keylog-witnesses: up to \(KeyLogWitnesses.keysMax) public keys of 64 hexadecimal digits, separated by "
+                    + "commas, or none", .usage)
+        }
         let keyLog = KeyLogAccess(
             path: folder.databasePath, key: try KeyLogCommands.load(config, folder),
-            logs: KeyLogs(path: folder.databasePath, settings: .init(config.limits)), settings: .init(config.limits))
+            logs: KeyLogs(path: folder.databasePath, settings: .init(config.limits)), settings: .init(config.limits),
+            witnesses: witnesses)
         do throws(NetError) {
             let server = try Server(
                 config: config, store: store, retention: config.retention, metrics: metrics, log: log,

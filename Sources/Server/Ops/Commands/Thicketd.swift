@@ -82,6 +82,7 @@ public enum Thicketd {
         case "keylog show": try KeyLogCommands.show(call, loaded.config)
         case "keylog verify": try KeyLogCommands.verify(call, loaded.config)
         case "keylog export": try KeyLogCommands.writeExport(call, loaded.config)
+        case "keylog witness": try WitnessCommand.run(call)
         case "keylog rotate": try KeyLogCommands.rotate(loaded.config)
         case "partner disable": try PartnerCommands.setEnabled(false, call, loaded.config)
         case "partner passwords": try PartnerCommands.setPasswords(call, loaded.config)

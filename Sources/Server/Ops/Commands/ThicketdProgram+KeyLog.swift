@@ -2,10 +2,35 @@ import ThicketCommandLine
 
 /// The declarations of `thicketd keylog …`.
 extension ThicketdProgram {
-    static let keyLogs = [keyLogShow, keyLogVerify, keyLogExport, keyLogRotate]
+    static let keyLogs = [keyLogShow, keyLogVerify, keyLogExport, keyLogRotate, keyLogWitness]
 
     private static let keyLogPlace = ServerSettings.options(["keylog-key-file"]) + placeOptions
     private static let keyLogOptions: [Option] = [.value("app", "APP", "the app", isRequired: true)] + keyLogPlace
+
+    static let keyLogWitness = Command(
+        "keylog witness", summary: "confirm the newest head of another server's key log, as a witness",
+        details: """
+            Needs no data folder. Fetches the head, demands that the log goes on from the newest one that this witness has
+            seen, keeps it in the state file, and gives the server a confirmation, which devices require by 'thicket
+            keylog --require-witness'. Confirmations count for an hour: run it every ten minutes. The server accepts the
+            keys in its setting keylog-witnesses. Ends with 1 when nothing was confirmed; a log that contradicts what was
+            seen is not confirmed, and evidence is written beside the state.
+            """,
+        options: [
+            .value("of", "URL", "the server", isRequired: true), .value("app", "APP", "the app", isRequired: true),
+            .value(
+                "key", "FILE", "the witness's secret; made if it does not exist", isRequired: true, completion: .file),
+            .value(
+                "state", "FILE", "what was confirmed last; kept by the command", isRequired: true, completion: .file),
+            .value("token-file", "FILE", "a token of a user of the app", isRequired: true, completion: .file),
+            .value("log-key", "HEX", "the log's key from another source; else the server's, at the first run"),
+            .value("ca", "FILE", "trust these certificates instead of the system's, PEM", completion: .file),
+        ],
+        examples: [
+            Example(
+                "thicketd keylog witness --of https://example.com --app notes --key w.key --state w.state "
+                    + "--token-file w.token", "one confirmation")
+        ])
 
     static let keyLogShow = Command(
         "keylog show", summary: "show the state of an app's key log",
