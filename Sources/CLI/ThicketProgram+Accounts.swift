@@ -273,11 +273,15 @@ extension ThicketProgram {
 
     static let keys = Command(
         "keys",
-        summary: "open the keys of a partner's user on this machine, or make them; put keys back after a restore",
+        summary: "open the keys of a partner's user on this machine, or make them; replace keys, or put them back",
         details: """
             A partner's token logs you in and opens no content: the keys of your content are made on your first machine,
             and are stored at the server under a content passphrase that the partner never sees, or on your machines and
             in the words alone.
+
+            --rotate is for every user with keys: it replaces the key that signs your messages and the one to which others
+            seal them, for example after a machine was lost. The old key signs the new one in the server's key log, so
+            that your contacts need not do anything. What was sealed to the old key still opens, also for a thief.
 
             --restored is for every user with keys, also with an account of the server, and for one case: the server's
             operator has told you that a backup was restored there, and commands say that it shows an older version of
@@ -289,11 +293,13 @@ extension ThicketProgram {
         options: [
             .flag("make", "make the keys, on the first machine"),
             .flag("no-passphrase", "keep the keys on machines and in the words alone"), contentPassphraseOption,
+            .flag("rotate", "replace the keys under which others know the account; the old ones sign the new ones"),
             .flag("restored", "the server was restored from a backup: put this machine's newer keys back there"),
             nowOption,
         ] + backupOptions + accountOptions,
         examples: [
             Example("thicket keys --make", "on the first machine"), Example("thicket keys", "on the next one"),
+            Example("thicket keys --rotate", "after a machine was lost"),
             Example("thicket keys --restored", "the server's operator says that it was restored from a backup"),
         ])
 

@@ -10,6 +10,7 @@ extension ThicketProgram {
         "contacts", summary: "list the people whose keys this machine knows, and whether they are verified",
         details: """
             States: verified (the server's key log vouches for the keys), compared (you have compared the safety number),
+            rotated (you have compared an earlier number, and the old keys have signed the new ones),
             needs-confirmation (the keys were replaced without a signature of the old ones: 'thicket verify USER'),
             alarm (the log has broken its rules about this user: 'thicket keylog').
             """,

@@ -9,6 +9,9 @@ public enum NodeFault: Error, Sendable, CustomStringConvertible {
     case noWrap
     /// The wrap does not open: it is damaged, or of another node, parent, epoch, app or account.
     case wrapDamaged
+    /// The wrap for this account is for keys that this device does not have: another device may have replaced the
+    /// account's keys.
+    case otherKeys
     /// The record commits to another key than the one that is wrapped.
     case otherCommitment
     /// The metadata does not open: it, or any other member of the record, was changed, or is of another record.
@@ -31,6 +34,7 @@ public enum NodeFault: Error, Sendable, CustomStringConvertible {
         case .otherEpoch: "the record has another key epoch than its parent"
         case .noWrap: "the record has no key for the owner of the parent"
         case .wrapDamaged: "the node's key does not open"
+        case .otherKeys: "the node's key is sealed to keys of this account that this device does not have"
         case .otherCommitment: "the record commits to another key"
         case .metadataDamaged: "the metadata does not open: the record was changed, or is of another place"
         case .newerMetadata: "the metadata was written by a newer version"

@@ -56,13 +56,14 @@ public struct NodeOpener: Sendable {
 
     /// The key of a record that is wrapped for this account.
     ///
-    /// - Throws: `noWrap`, `wrapDamaged`.
+    /// - Throws: `noWrap`, `otherKeys`, `wrapDamaged`.
     func ownKey(of record: NodeRecord, _ id: NodeID) throws(NodeFault) -> NodeKey {
         guard let identity, let wrap = record.wraps.first(where: { $0.isWrap(for: identity.user) }),
             let keyID = wrap.keyID
         else { throw .noWrap }
+        guard let exchange = identity.exchange(keyID) else { throw .otherKeys }
         let context = KeyWrap(of: id, in: tree, epoch: record.epoch, for: identity.user, keyID: keyID)
-        guard let secret = try? context.open(wrap.sealed, with: identity.exchange), let key = try? NodeKey(secret)
+        guard let secret = try? context.open(wrap.sealed, with: exchange), let key = try? NodeKey(secret)
         else {
             throw .wrapDamaged
         }
@@ -94,6 +95,11 @@ public struct NodeOpener: Sendable {
             return try NodeMetadata(octets: clear)
         } catch { throw error == .newerFormat ? .newerMetadata : .metadataDamaged }
     }
+}
+
+extension NodeRecord {
+    /// The id of the keys of an account for which the record is wrapped; nil: it is not wrapped for the account.
+    public func keyID(for user: UserID) -> String? { wraps.first { $0.isWrap(for: user) }?.keyID }
 }
 
 extension RecordWrap {

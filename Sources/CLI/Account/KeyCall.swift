@@ -75,6 +75,15 @@ struct KeyCall {
         try KeptKeys(home: home, profile: self.account.profileName).keep(account, next: next)
     }
 
+    /// Stores the keys that a session has read meanwhile, if another machine has changed them. A machine without them
+    /// reads them again.
+    func keepNewer(_ account: OpenAccount?) {
+        guard let account, account.version > keys.version else { return }
+        do throws(Failure) { try keep(account) } catch {
+            Terminal.writeError("warning: the account has newer keys, which could not be kept: \(error.text)\n")
+        }
+    }
+
     /// Stores keys that a command has received for a profile.
     ///
     /// - Parameter known: the keys against which the server's answer was checked. Newer keys under the same access key

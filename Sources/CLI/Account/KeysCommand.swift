@@ -244,7 +244,11 @@ enum PasswdCommand {
 /// see `RestoredKeys`.
 enum KeysCommand {
     static func run(_ call: Call) async throws(Failure) {
+        guard !(call.flag("restored") && call.flag("rotate")) else {
+            throw Failure("either --restored or --rotate", .usage)
+        }
         if call.flag("restored") { return try await RestoredKeys.putBack(call) }
+        if call.flag("rotate") { return try await ReplacedKeys.rotate(call) }
         let what = "the keys were not opened"
         let account = try Account(call)
         try account.expectProfile(what)

@@ -42,8 +42,12 @@ struct AuthorNames: Sendable {
     /// How sure it is that an author of verified messages is the person of that name; `request` for an author who is no
     /// contact.
     func standing(of user: UserID) -> String {
-        guard let contact = known[user.text] else { return Self.request }
-        return contact.standing == .compared ? "compared" : "verified"
+        switch known[user.text]?.standing {
+        case nil: Self.request
+        case .compared: "compared"
+        case .rotated: "rotated"
+        default: "verified"
+        }
     }
 
     static let request = "request"

@@ -84,7 +84,7 @@ extension OpenTree {
         case "repeated":
             "\(receiver) has had this node already. A node goes to an account once: put a copy, and send that (repeated)"
         case "signature":
-            "the server has newer keys of this account: 'thicket login' gets them (signature)"
+            "the server has other keys of this account than this machine could read: 'thicket login' gets them (signature)"
         case "needs-confirmation":
             "\(receiver) has new keys that the old ones have not signed. 'thicket verify \(receiver)' shows the number to "
                 + "compare with that person"

@@ -14,16 +14,24 @@ enum PeopleCall {
         let session = try await trying(what) { () throws(ClientError) in
             try await keys.account.peopleSession(account)
         }
+        let rotations = RotationReports()
+        let (contacts, follower): ([Contact], Task<Void, Never>)
+        let result: Result<Value, PeopleError>
         do throws(PeopleError) {
             let book = try await session.people()
+            follower = rotations.follow(await book.events)
             await book.checkOwnAtStart()
-            let value = try await body(book)
-            await session.close()
-            return value
+            do throws(PeopleError) { result = .success(try await body(book)) } catch { result = .failure(error) }
+            contacts = ((try? await book.contacts()) ?? []).map(\.contact)
         } catch {
             await session.close()
             throw Failure(what, people: error)
         }
+        keys.keepNewer(session.account)
+        await session.close()
+        await follower.value
+        rotations.report(contacts)
+        do throws(PeopleError) { return try result.get() } catch { throw Failure(what, people: error) }
     }
 
     /// A user's id for an argument that is a contact's name, a login name, or an id.

@@ -21,6 +21,8 @@ struct OpenTree: Sendable {
     let client: ClientSession
     let tree: Treesystem
     let account: Account
+    private let keys: KeyCall
+
     /// Opens the copy and, unless `isOnline` is false, starts to connect.
     ///
     /// - Throws: `storeInUse` while another command uses the copy; `usage` or `notFound` without keys.
@@ -37,7 +39,7 @@ struct OpenTree: Sendable {
         do throws(TreeError) {
             // Machines that copy one folder at a time make its folders at once: they become one.
             let tree = try await client.tree(nameConflicts: .adopt)
-            return OpenTree(client: client, tree: tree, account: account)
+            return OpenTree(client: client, tree: tree, account: account, keys: keys)
         } catch {
             await client.close()
             throw Failure(what, tree: error)
@@ -81,13 +83,20 @@ struct OpenTree: Sendable {
         let open = try await open(call, isOnline: isOnline)
         let conflicts = ConflictReports()
         let follower = conflicts.follow(await open.tree.events, in: open.tree)
+        let rotations = RotationReports()
+        let people = try? await open.client.people()
+        var listener: Task<Void, Never>?
+        if let people { listener = rotations.follow(await people.events) }
         let result = await open.interruptible(body)
         let refusal = isAboutQueue ? nil : await open.reportRefused()
         let waiting = await open.waitingCount
         // The events end with the tree, so that all are read: a conflict of the last moment is reported too.
+        let contacts = (try? await people?.contacts())?.map(\.contact) ?? []
         await open.close()
         await follower.value
+        await listener?.value
         conflicts.report()
+        rotations.report(contacts)
         do throws(Failure) {
             let value = try result.get()
             if let refusal { throw Failure("", refusal) }
@@ -132,6 +141,7 @@ struct OpenTree: Sendable {
     func close() async {
         // A check of the own entries that was begun is made to its end, or the next command would begin it again.
         await (try? client.people())?.finishStartCheck(within: AlarmReports.checkTimeMax)
+        keys.keepNewer(client.account)
         await client.close()
     }
 

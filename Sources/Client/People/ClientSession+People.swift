@@ -1,4 +1,5 @@
 internal import ThicketCrypto
+internal import ThicketKeyLog
 import ThicketProtocol
 
 extension ClientSession {
@@ -17,7 +18,7 @@ extension ClientSession {
         do throws(ClientError) {
             part = try parts.part("people", isOwned: true) { () throws(ClientError) in
                 isNew = true
-                let reading = OwnBundle(account: account, calls: calls, keeper: keeper, isPartner: isPartner)
+                let reading = OwnBundle(account: account, sync: sync, calls: calls, keeper: keeper, isPartner: isPartner)
                 return PeoplePart(
                     try KeyBook(
                         app: account.app, user: account.user,
@@ -27,7 +28,10 @@ extension ClientSession {
                         readOwn: { () async throws(ClientError) in try await reading.read() }))
             }
         } catch { throw .store(error) }
-        if isNew, place.options.startsOnline { await part.book.startChecks(clock) }
+        if isNew {
+            await part.book.know(try? OwnEntries(account).keys(as: account.user).current)
+            if place.options.startsOnline { await part.book.startChecks(clock) }
+        }
         return part.book
     }
 }
@@ -40,12 +44,16 @@ final class PeoplePart: SessionPart {
 }
 
 extension KeyBook {
-    /// Ends the daily checks.
+    /// Ends the checks and the events.
     func close() {
-        first?.cancel()
-        daily?.cancel()
-        (first, daily) = (nil, nil)
+        for check in [first, daily] { check?.cancel() }
+        renewing?.cancel()
+        (first, daily, renewing) = (nil, nil, nil)
+        endEvents()
     }
+
+    /// The keys with which the session begins.
+    func know(_ keys: PublicKeys?) { own = keys }
 }
 
 extension StoreLocation {
@@ -70,9 +78,18 @@ extension SessionPlace {
     }
 }
 
-/// Reads the account's own keys from the newest bundle at the server.
+extension ClientSession {
+    /// The account with its keys as the session has them: newer than those that `useKeys` has given to it when another
+    /// device has changed the bundle and the key book has read it. Apps that store `DeviceKeys` store them again then.
+    ///
+    /// - Returns: nil while the session has no keys.
+    public var account: OpenAccount? { sync.openAccount }
+}
+
+/// Reads the account's own keys from the newest bundle at the server, which the session uses from then on.
 private struct OwnBundle: Sendable {
     let account: OpenAccount
+    let sync: Session
     let calls: ServerCalls
     let keeper: TokenKeeper
     let isPartner: Bool
@@ -81,11 +98,13 @@ private struct OwnBundle: Sendable {
         let token = try await keeper.token().text
         do throws(AccountError) {
             // A flow without a change reads, and compares with what this device has seen.
-            var flow = BundleFlow(account, isPartner ? .partner(token: token) : .user(token: token)) { _ in }
+            var flow = BundleFlow(sync.openAccount ?? account, isPartner ? .partner(token: token) : .user(token: token)) { _ in }
             var step = try flow.begin()
             while true {
                 switch step {
-                case .done(let newest): return OwnEntries(newest)
+                case .done(let newest):
+                    _ = sync.adopt(newest)
+                    return OwnEntries(newest)
                 case .stretch: throw .unusable("reading a bundle needs no password")
                 case .ask(let request):
                     let event: AccountEvent

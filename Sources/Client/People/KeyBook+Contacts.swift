@@ -10,6 +10,8 @@ extension KeyBook {
         case verified
         /// Both persons have compared the safety number of these keys.
         case compared
+        /// The safety number of earlier keys was compared, and each of the keys since was signed by the one before.
+        case rotated
         /// New keys wait for `confirm`.
         case needsConfirmation = "needs-confirmation"
         /// The log has broken its rules about this user.
@@ -171,7 +173,9 @@ extension PeopleState {
         let isAlarmed = alarms.contains { $0.isOpen && $0.evidence.user == contact.user }
         if isAlarmed { return .alarm }
         if reader.isAwaiting(contact.user) { return .needsConfirmation }
-        return contact.compared == keys.identity ? .compared : .verified
+        guard let compared = contact.compared else { return .verified }
+        // Keys behind a reset are confirmed, which is a comparison.
+        return compared == keys.identity ? .compared : .rotated
     }
 
     /// - Returns: why the contact cannot be added; nil: it is there now.

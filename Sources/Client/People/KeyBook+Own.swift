@@ -92,12 +92,34 @@ extension KeyBook {
         do throws(KeyLogError) { return try body() } catch { throw .refused(error) }
     }
 
-    /// Checks the own entries as a session does at its start: not within an hour of the last check of this device. What
+    /// Reads the account's own keys again, because something does not fit those of this session, and completes the log
+    /// from them. Callers at the same time wait for one check.
+    ///
+    /// - Throws: as `checkOwn`, but not `alarm`: the keys were read then.
+    public func renew() async throws(PeopleError) {
+        if renewing == nil {
+            renewing = Task {
+                do throws(PeopleError) { return .success(try await self.checkOwn()) } catch { return .failure(error) }
+            }
+        }
+        guard let task = renewing else { return }
+        let result = await task.value
+        if renewing == task { renewing = nil }
+        if case .failure(let error) = result, case .alarm = error { return }
+        _ = try result.get()
+    }
+
+    /// Checks the own entries as a session does at its start: not within an hour of the last check of this device, unless
+    /// that saw other keys than the session has. What
     /// is found is reported by events and kept; a check that fails is made again by the next session.
     public func checkOwnAtStart() async {
-        let time = now()
-        guard (try? read { $0.reader?.isStartCheckDue(now: time) ?? true }) ?? true else { return }
-        _ = try? await checkOwn()
+        let (time, known) = (now(), own)
+        let isDue = try? read { state in
+            guard let reader = state.reader, !reader.isStartCheckDue(now: time) else { return true }
+            // The keys were replaced, and the log was not completed, or another device has done it.
+            return known.map { reader.pinnedKeys(of: $0.user) != $0 } ?? false
+        }
+        if isDue ?? true { _ = try? await checkOwn() }
     }
 
     /// Waits for the check that began with the session. For programs that end soon.

@@ -26,6 +26,10 @@ public actor KeyBook: PeopleKeys {
     /// The check at the start of the session.
     var first: Task<Void, Never>?
     var daily: Task<Void, Never>?
+    /// The account's keys as the session had them at its start.
+    var own: PublicKeys?
+    /// A check that was begun because the account's keys did not fit.
+    var renewing: Task<Result<OwnCheck, PeopleError>, Never>?
 
     /// File accesses stay off the threads of the concurrency runtime.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -43,6 +47,7 @@ public actor KeyBook: PeopleKeys {
     deinit {
         first?.cancel()
         daily?.cancel()
+        renewing?.cancel()
         loop.stop()
     }
 
@@ -55,6 +60,8 @@ public actor KeyBook: PeopleKeys {
     }
 
     func report(_ event: PeopleEvent) { hub.yield(event) }
+
+    func endEvents() { hub.finish() }
 
     // MARK: - Keys
 

@@ -11,6 +11,8 @@ package struct OwnEntries: Sendable {
         package init(signing: Ed25519.SigningKey, encryption: X25519.PublicKey) {
             (self.signing, self.encryption) = (signing, encryption)
         }
+
+        init(_ pair: AccountKeyPair) { self.init(signing: pair.signing, encryption: pair.exchange.publicKey) }
     }
 
     package let app: String
@@ -31,7 +33,7 @@ package struct OwnEntries: Sendable {
         let bundle = account.bundle
         self.init(
             app: account.app, user: account.user, name: account.name,
-            current: Pair(signing: bundle.signingKey, encryption: bundle.exchangeKey.publicKey))
+            current: Pair(bundle.keyPair), earlier: bundle.earlierKeys.map { Pair($0) })
     }
 
     /// The users of the log that are this account: its id and, for an account with a login name, the name's handle.

@@ -55,9 +55,22 @@ public final class Session: Sendable {
     /// The account whose keys the session has; nil while it has none.
     var openAccount: OpenAccount? { keys.withLock { $0?.account } }
 
-    /// The account's keys for messages; nil while the session has no keys.
-    package var messageKeys: (signing: Ed25519.SigningKey, exchange: X25519.PrivateKey)? {
-        keys.withLock { $0.map { ($0.signing, $0.exchange) } }
+    /// The account's keys for messages, and those that they have replaced; nil while the session has no keys.
+    package var messageKeys: (user: String, current: AccountKeyPair, earlier: [AccountKeyPair])? {
+        openAccount.map { ($0.user, $0.bundle.keyPair, $0.bundle.earlierKeys) }
+    }
+
+    /// Uses a newer bundle of the same account from now on.
+    ///
+    /// - Returns: whether it is newer than the one in use.
+    func adopt(_ account: OpenAccount) -> Bool {
+        keys.withLock { keys in
+            guard let known = keys?.account, known.version < account.version,
+                known.user.utf8.elementsEqual(account.user.utf8)
+            else { return false }
+            keys = SessionKeys(account)
+            return true
+        }
     }
 
     /// Whether the session has the keys of its account.

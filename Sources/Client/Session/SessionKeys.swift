@@ -10,10 +10,6 @@ struct SessionKeys: Sendable {
     private let vault: SecureBytes
     /// The secret of the account's tree in the app.
     let tree: SecureBytes
-    /// Signs what the account writes for others.
-    let signing: Ed25519.SigningKey
-    /// Opens what others have sealed for the account.
-    let exchange: X25519.PrivateKey
     private let modes: [String: AccountBundle.BucketMode]
 
     /// The account itself, whose keys others look up in the key log.
@@ -26,7 +22,6 @@ struct SessionKeys: Sendable {
         self.account = account
         (owner, app) = (account.user, account.app)
         (vault, tree, modes) = (account.bundle.vaultSecret, account.bundle.treeSecret, account.bundle.buckets)
-        (signing, exchange) = (account.bundle.signingKey, account.bundle.exchangeKey)
     }
 
     /// The mode of a bucket according to the bundle; nil when the bundle does not list the bucket.

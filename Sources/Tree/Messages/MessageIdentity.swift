@@ -9,18 +9,45 @@ public struct MessageIdentity: Sendable {
     /// The public halves, as they are in the key log.
     public let keys: PublicKeys
     let signing: Ed25519.SigningKey
-    let exchange: X25519.PrivateKey
+    private let exchange: X25519.PrivateKey
+    /// Those that were in use before, the oldest first.
+    private let earlier: [(keys: PublicKeys, exchange: X25519.PrivateKey)]
 
     /// - Parameters:
     ///   - user: the account's id.
     ///   - signing: `AccountBundle.signingKey`.
     ///   - exchange: `AccountBundle.exchangeKey`.
-    public init(user: UserID, signing: Ed25519.SigningKey, exchange: X25519.PrivateKey) {
+    ///   - earlier: `AccountBundle.earlierKeys`.
+    public init(
+        user: UserID, signing: Ed25519.SigningKey, exchange: X25519.PrivateKey,
+        earlier: [(signing: Ed25519.SigningKey, exchange: X25519.PrivateKey)] = []
+    ) {
+        let keys = Self.publicKeys(user, signing, exchange)
+        (self.user, self.keys, self.signing, self.exchange) = (user, keys, signing, exchange)
+        self.earlier = earlier.map { (Self.publicKeys(user, $0.signing, $0.exchange), $0.exchange) }
+    }
+
+    private static func publicKeys(
+        _ user: UserID, _ signing: Ed25519.SigningKey, _ exchange: X25519.PrivateKey
+    ) -> PublicKeys {
         guard
             let keys = try? PublicKeys(
                 user: user.text, identity: signing.verifyingKey, encryption: exchange.publicKey)
         else { preconditionFailure("an id is shorter than a field") }
-        (self.user, self.keys, self.signing, self.exchange) = (user, keys, signing, exchange)
+        return keys
+    }
+
+    /// The public halves of the keys with an id: those in use, or earlier ones.
+    ///
+    /// - Returns: nil for keys that this identity does not have.
+    public func keys(_ id: String) -> PublicKeys? {
+        ([keys] + earlier.map(\.keys)).first { $0.id.utf8.elementsEqual(id.utf8) }
+    }
+
+    /// Opens what was sealed to the keys with an id.
+    func exchange(_ id: String) -> X25519.PrivateKey? {
+        if keys.id.utf8.elementsEqual(id.utf8) { return exchange }
+        return earlier.first { $0.keys.id.utf8.elementsEqual(id.utf8) }?.exchange
     }
 }
 

@@ -32,9 +32,7 @@ extension ClientSession {
         (settings.skeleton, settings.nameConflicts) = (skeleton, nameConflicts)
         // The server names a built-in account by its login name.
         if case .account(let name, _) = self.user { settings.userName = name }
-        settings.identity = sync.messageKeys.map {
-            MessageIdentity(user: user, signing: $0.signing, exchange: $0.exchange)
-        }
+        settings.identity = messageIdentity
         try await tree.start(settings, keys, delegate: delegate, policy: policy) {
             () throws(TreeError) in try TreeContents.open(self)
         }

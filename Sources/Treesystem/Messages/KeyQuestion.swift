@@ -52,7 +52,10 @@ package enum KeyTrouble: String, Sendable, Hashable {
 /// What the machine knows for messages, in memory: keys of other accounts and what waits for them.
 struct MessageState {
     /// The account's own keys; nil: neither sends nor opens messages.
-    let identity: MessageIdentity?
+    var identity: MessageIdentity?
+    /// Whether the account's own keys are being read again, and the operations that wait for it (`KeyRenewal`).
+    var isRenewing = false
+    var renewals = Set<OperationID>()
     /// The account's login name, for the receivers of its messages; nil: none that statements can have.
     let name: String?
     /// The newest verified keys of accounts; nil keys ids. Until the connection ends.
@@ -103,7 +106,10 @@ struct MessageState {
     }
 
     /// The connection is new: what could not be looked up may be found now, and keys may have changed.
-    mutating func connected() { (keys, absent, pauses, asked) = ([:], [], [:], []) }
+    mutating func connected() {
+        (keys, absent, pauses, asked) = ([:], [], [:], [])
+        (isRenewing, renewals) = (false, [])
+    }
 
     mutating func endPauses(at now: Int64) { pauses = pauses.filter { $0.value > now } }
 }

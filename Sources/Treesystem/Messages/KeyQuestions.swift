@@ -26,7 +26,8 @@ enum KeyQuestions {
         }
         for question in wanted where skeleton.messages.mayAsk(question) {
             skeleton.messages.ask(question)
-            skeleton.actions.append(.message(.lookUpKeys(question)))
+            let isOwn = KeyRenewal.isOwn(question, skeleton)
+            skeleton.actions.append(.message(isOwn ? .renewKeys(question) : .lookUpKeys(question)))
         }
     }
 

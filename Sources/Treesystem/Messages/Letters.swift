@@ -115,16 +115,21 @@ enum Letters {
     private static func expect(
         _ id: NodeID, _ statement: OriginStatement, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) {
+        try expect(id, statement.question, &skeleton)
+    }
+
+    /// A node waits for keys.
+    static func expect(_ id: NodeID, _ question: KeyQuestion, _ skeleton: inout TreeSkeleton) throws(TreeError) {
         skeleton.hasWritten = true
-        skeleton.messages.awaiting[statement.question, default: []].insert(id)
+        skeleton.messages.awaiting[question, default: []].insert(id)
         let isBaseline = try skeleton.store.namedValue(begun) == nil
-        try skeleton.store.setAwaiting(id, statement.question, isBaseline: isBaseline)
+        try skeleton.store.setAwaiting(id, question, isBaseline: isBaseline)
     }
 
     /// Set when the tree was read for the first time: what arrives later has its place in a chain without gaps.
     private static let begun = "messages"
 
-    private static func end(_ id: NodeID, _ question: KeyQuestion, _ skeleton: inout TreeSkeleton) throws(TreeError) {
+    static func end(_ id: NodeID, _ question: KeyQuestion, _ skeleton: inout TreeSkeleton) throws(TreeError) {
         skeleton.hasWritten = true
         skeleton.messages.awaiting[question]?.remove(id)
         if skeleton.messages.awaiting[question]?.isEmpty == true { skeleton.messages.awaiting[question] = nil }
@@ -198,6 +203,7 @@ enum Letters {
     private static func verify(
         _ id: NodeID, _ question: KeyQuestion, _ keys: PublicKeys, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) {
+        if try KeyRenewal.opens(id, question, &skeleton) { return }
         let isBaseline = try skeleton.store.awaitsSinceBaseline(id) ?? false
         try end(id, question, &skeleton)
         guard let row = try skeleton.store.row(id), let text = row.record, let opened = try skeleton.open(row) else {

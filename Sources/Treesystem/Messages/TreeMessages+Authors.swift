@@ -24,10 +24,12 @@ extension TreeMessages {
     /// - Throws: `store`, `closed`.
     @discardableResult
     public func lookUpAuthors() async throws(TreeError) -> [UnverifiedAuthor] {
-        let questions = try await act { skeleton throws(TreeError) in Array(skeleton.messages.awaiting.keys) }
+        let questions = try await act { skeleton throws(TreeError) in
+            skeleton.messages.awaiting.keys.map { ($0, isOwn: KeyRenewal.isOwn($0, skeleton)) }
+        }
         var troubles = [(question: KeyQuestion, trouble: KeyTrouble)]()
-        for question in questions {
-            let answer = await tree.connection.people.answer(question)
+        for (question, isOwn) in questions {
+            let answer = isOwn ? await ownKeys(question) : await tree.connection.people.answer(question)
             if case .failed(let trouble) = answer { troubles.append((question, trouble)) }
             await tree.feed { machine throws(TreeError) in
                 try KeyQuestions.answered(question, answer, &machine.skeleton)
@@ -46,6 +48,12 @@ extension TreeMessages {
             }
             return found.sorted { $0.author.text < $1.author.text }
         }
+    }
+
+    private func ownKeys(_ question: KeyQuestion) async -> KeyAnswer {
+        let identity = await tree.connection.people.renewed()
+        await tree.feed { machine throws(TreeError) in KeyRenewal.renewed(identity, &machine.skeleton) }
+        return KeyRenewal.answer(question, identity)
     }
 
     /// How many of these nodes are messages of the inbox: attachments wait with their message.

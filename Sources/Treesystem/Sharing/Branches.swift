@@ -157,9 +157,7 @@ enum Branches {
     }
 
     private static func key(_ user: UserID, _ keyID: String, _ messages: MessageState) -> BranchState.KnownKey {
-        if let own = messages.identity, own.user == user, own.keys.id.utf8.elementsEqual(keyID.utf8) {
-            return .verified(own.keys.identity)
-        }
+        if let own = messages.identity, own.user == user, let keys = own.keys(keyID) { return .verified(keys.identity) }
         let question = KeyQuestion(user, keyID: keyID)
         if let keys = messages.keys[question] { return .verified(keys.identity) }
         return messages.absent.contains(question) ? .absent : .unknown
@@ -282,7 +280,7 @@ enum Branches {
     // MARK: - Waiting for keys
 
     /// The record waits among those that are not shown; the last good one stays.
-    private static func wait(
+    static func wait(
         _ id: NodeID, _ text: [UInt8], _ version: Version, _ question: KeyQuestion, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) {
         let fault = IntegrityFault(id, .awaitingKeys, "keys of its author are not known yet")
@@ -291,7 +289,7 @@ enum Branches {
         try skeleton.store.setBranchWaiting(id, question)
     }
 
-    private static func endWaiting(_ id: NodeID, _ skeleton: inout TreeSkeleton) throws(TreeError) {
+    static func endWaiting(_ id: NodeID, _ skeleton: inout TreeSkeleton) throws(TreeError) {
         guard skeleton.branches.waitingNodes.contains(id) else { return }
         skeleton.hasWritten = true
         skeleton.branches.endWaiting(id)

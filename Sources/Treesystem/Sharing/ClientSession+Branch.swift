@@ -26,7 +26,7 @@ extension ClientSession {
         nameConflicts: NameConflictPolicy = .rename
     ) async throws(TreeError) -> Treesystem {
         if parts.isClosed { throw .closed }
-        guard let (account, _) = sync.treeSecret, let user = try? UserID(account), let own = sync.messageKeys else {
+        guard let identity = messageIdentity else {
             throw TreeError(.noKeys, "the session has no keys of its account: a branch opens after a sign-in with keys")
         }
         let name = BranchName(of: owner, root: root)
@@ -39,7 +39,7 @@ extension ClientSession {
         (settings.branch, settings.nameConflicts) = (name, nameConflicts)
         settings.skeleton = .lazy(depth: TreeLimits.depthMax)
         if case .account(let login, _) = self.user { settings.userName = login }
-        settings.identity = MessageIdentity(user: user, signing: own.signing, exchange: own.exchange)
+        settings.identity = identity
         try await tree.start(settings, keys, delegate: delegate, policy: policy) {
             () throws(TreeError) in try TreeContents.open(self, name)
         }

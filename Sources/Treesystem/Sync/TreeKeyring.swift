@@ -4,7 +4,7 @@ import ThicketTreeShape
 /// The keys of the nodes of a tree: from the trunks down, with a cache.
 struct TreeKeyring {
     let keys: TreeKeys
-    let opener: NodeOpener
+    private(set) var opener: NodeOpener
     let sealer: NodeSealer
     let random: TreeRandom
     /// The root of the branch of another account that the tree is; nil for an own tree.
@@ -104,6 +104,9 @@ struct TreeKeyring {
         if cache.count >= Self.nodesMax { cache.removeAll(keepingCapacity: true) }
         cache[id] = entry
     }
+
+    /// Opens with these keys of the account from now on.
+    mutating func use(_ identity: MessageIdentity) { opener = NodeOpener(keys.tree, identity: identity) }
 
     mutating func forget(_ id: NodeID) { cache[id] = nil }
     mutating func forgetAll() { cache.removeAll() }

@@ -125,6 +125,7 @@ extension TreeMachine {
     private mutating func refused(
         _ operation: PendingOperation, _ refusal: BatchRefusal, _ sent: TreeOperation?
     ) throws(TreeError) {
+        if refusal.reason == .signature, try KeyRenewal.retries(operation, &skeleton) { return }
         switch refusal.reason {
         case .stale:
             guard let current = refusal.current, let row = try store.row(operation.node), current > row.version else {

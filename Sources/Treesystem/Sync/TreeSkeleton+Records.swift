@@ -72,6 +72,7 @@ extension TreeSkeleton {
         do throws(NodeFault) { opened = try keyring.open(record, id, below: parent) } catch {
             guard case .nameMismatch(let node) = error else {
                 if try Branches.waits(id, record, text, version, &self) { return false }
+                if case .otherKeys = error, try KeyRenewal.waits(id, record, text, version, &self) { return false }
                 try quarantine(IntegrityFault(id, .seal, error.description), version, text)
                 return false
             }

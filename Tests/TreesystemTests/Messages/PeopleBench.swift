@@ -48,12 +48,39 @@ final class PeopleBench: Sendable {
         let user: UserID
     }
 
+    /// Logs a person in on another device.
+    func device(of name: String, _ device: String) async throws -> Person {
+        let app = try ThicketApp(
+            server: "http://127.0.0.1:\(server.port)", app: "notes", apiKey: apiKey, deviceId: device)
+        let result = try await app.accounts().signIn(name: name, password: Self.password(name))
+        guard case .open(let signed) = result else { throw AccountError.locked }
+        let session = try await app.resume(signed)
+        return Person(session: session, tree: try await session.tree(), user: try UserID(signed.account.user))
+    }
+
+    /// Replaces a person's keys on one device.
+    ///
+    /// - Parameter isCutShort: the device ends before the key log has the new keys.
+    func replaceKeys(of person: Person, isCutShort: Bool = false) async throws {
+        let app = try ThicketApp(
+            server: "http://127.0.0.1:\(server.port)", app: "notes", apiKey: apiKey, deviceId: "rotation")
+        let known = try #require(person.session.account)
+        let next = try await app.accounts().replaceKeys(of: known, accessToken: await person.session.accessToken)
+        try await person.session.useKeys(of: next)
+        if isCutShort { return }
+        #expect(try await person.session.people().checkOwn() == .appended(2), "one for the id and one for the name")
+    }
+
+    private static func password(_ name: String) -> SecureBytes {
+        SecureBytes(copying: Array("sesame of \(name)".utf8))
+    }
+
     /// Signs a person up.
     func person(_ name: String, delegate: (any TreeDelegate)? = nil) async throws -> Person {
         let app = try ThicketApp(
             server: "http://127.0.0.1:\(server.port)", app: "notes", apiKey: apiKey, deviceId: name + "-device")
         let signed = try await app.accounts().signUp(
-            name: name, password: SecureBytes(copying: Array("sesame of \(name)".utf8)))
+            name: name, password: Self.password(name))
         let session = try await app.resume(signed)
         return Person(
             session: session, tree: try await session.tree(delegate: delegate), user: try UserID(signed.account.user))

@@ -23,9 +23,11 @@ public struct AccountBundle: Sendable {
     /// The secret from which names and keys of the tree are derived.
     public let treeSecret: SecureBytes
     /// The user's signing key.
-    public let signingKey: Ed25519.SigningKey
+    public internal(set) var signingKey: Ed25519.SigningKey
     /// The user's private key for data that others seal for the user.
-    public let exchangeKey: X25519.PrivateKey
+    public internal(set) var exchangeKey: X25519.PrivateKey
+    /// The keys that these two have replaced, the oldest first: what was sealed to them still opens.
+    public internal(set) var earlierKeys: [AccountKeyPair] = []
     /// Modes and epochs of buckets, by name. A bucket that is not listed is open.
     public var buckets: [String: BucketMode]
     /// Whether the user keeps the access key elsewhere than on devices.
@@ -91,7 +93,9 @@ public struct AccountBundle: Sendable {
         (self.buckets, self.backup, self.others) = (buckets, backup, others)
     }
 
-    private static let names: [String] = ["format", "vault", "tree", "sign", "exchange", "buckets", "backup"]
+    private static let names: [String] = [
+        "format", "vault", "tree", "sign", "exchange", "earlier", "buckets", "backup",
+    ]
 
     /// The unsealed form: a JSON object with base64url values, padded with spaces.
     package func text() -> SecureBytes {
@@ -101,6 +105,7 @@ public struct AccountBundle: Sendable {
         writer.add("tree", bytes: treeSecret)
         writer.add("sign", bytes: signingKey.seed)
         writer.add("exchange", bytes: exchangeKey.secret)
+        if !earlierKeys.isEmpty { writer.add("earlier", bytes: AccountKeyPair.octets(of: earlierKeys)) }
         var modes = JSONObject()
         for (name, mode) in buckets.sorted(by: { $0.key < $1.key }) {
             let known: JSONObject = ["mode": .string(mode.mode), "epoch": .number(JSONNumber(Int64(mode.epoch)))]
@@ -131,22 +136,25 @@ public struct AccountBundle: Sendable {
             let secret = object.bytes("exchange", count: Self.secretBytes),
             let signing: Ed25519.SigningKey = try? .init(seed: seed),
             let exchange: X25519.PrivateKey = try? .init(secret),
+            let earlier = AccountKeyPair.read(object),
             let buckets = Self.modes(object.value("buckets"))
         else { throw .damaged }
         self.init(
             vault, tree, signing, exchange, buckets, Self.backup(object.value("backup")),
             object.others(than: Self.names))
+        earlierKeys = earlier
         read.buckets = object.value("buckets")?.objectValue ?? [:]
         if let value = object.value("backup") { read.backup = (backup, value) }
     }
 
-    /// Whether both bundles hold the secrets of the same account; other members may differ. Compared in constant time.
+    /// Whether both bundles hold the secrets of the same account; other members may differ. The keys of one may have
+    /// been replaced in the other. Compared in constant time.
     func hasSecrets(of other: AccountBundle) -> Bool {
-        let pairs = [
-            (vaultSecret, other.vaultSecret), (treeSecret, other.treeSecret),
-            (signingKey.seed, other.signingKey.seed), (exchangeKey.secret, other.exchangeKey.secret),
-        ]
-        return pairs.reduce(true) { same, pair in pair.0 == pair.1 && same }
+        let pairs = [(vaultSecret, other.vaultSecret), (treeSecret, other.treeSecret)]
+        let isSame = pairs.reduce(true) { same, pair in pair.0 == pair.1 && same }
+        // Both may have replaced the same keys, when a server was restored in between.
+        let oldest = (earlierKeys.first ?? keyPair, other.earlierKeys.first ?? other.keyPair)
+        return oldest.0 == oldest.1 && isSame
     }
 
     private static func modes(_ value: JSONValue?) -> [String: BucketMode]? {
@@ -185,6 +193,7 @@ extension AccountBundle {
             let raw = Self.joined(read.buckets[name], other.read.buckets[name], prevails: prevails)
             if let raw { joined.read.buckets[name] = .object(raw) }
         }
+        try joined.join(keysOf: other, prevails: prevails)
         (joined.backup, joined.read.backup) = joinedBackup(other, prevails: prevails)
         for member in other.others {
             let place: Int? = others.firstIndex { $0.name.utf8.elementsEqual(member.name.utf8) }

@@ -63,14 +63,19 @@ package struct SecretObject {
 
     /// A secret written as base64url; nil when it is missing or has another length.
     func bytes(_ name: String, count: Int) -> SecureBytes? {
+        let secret = bytes(name)
+        return secret?.count == count ? secret : nil
+    }
+
+    /// A secret of any length written as base64url; nil when it is missing or is another value.
+    func bytes(_ name: String) -> SecureBytes? {
         guard let value = self[name] else { return nil }
-        let secret: SecureBytes? = value.withUnsafeBytes { value in
+        return value.withUnsafeBytes { value -> SecureBytes? in
             guard value.count >= 2, value.first == UInt8(ascii: "\""), value.last == UInt8(ascii: "\"") else {
                 return nil
             }
             return SecureBytes(base64URL: UnsafeRawBufferPointer(rebasing: value[1..<value.count - 1]))
         }
-        return secret?.count == count ? secret : nil
     }
 
     /// A value that is not a secret.
