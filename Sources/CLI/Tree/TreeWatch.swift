@@ -1,5 +1,6 @@
 import ThicketClient
 import ThicketCommandLine
+import ThicketKeyLog
 import ThicketProtocol
 import ThicketTree
 import ThicketTreeShape
@@ -10,6 +11,7 @@ enum TreeWatch {
     private enum Happening: Sendable {
         case event(TreeEvent)
         case status(SyncStatus)
+        case people(PeopleEvent)
         case interrupted
     }
 
@@ -18,6 +20,9 @@ enum TreeWatch {
         let open = try await OpenTree.open(call, isOnline: true, place: .watch)
         let (events, isCaughtUp) = await open.tree.observe()
         let statuses = await open.tree.status
+        let people = try? await open.client.people()
+        let alarms = await people?.events
+        let contacts = (try? await people?.contacts())?.map(\.contact) ?? []
         do throws(Failure) { try await open.ready() } catch {
             await open.close()
             throw error
@@ -27,10 +32,15 @@ enum TreeWatch {
         let interrupts = Interrupts.stream()
         Terminal.writeError(
             "watching \(TreeText.named(argument.path)) at \(open.account.profile.server); Ctrl-C ends it\n")
-        var view = TreeWatchView(path: argument.path, isJSON: call.flag("json"), isLive: isCaughtUp)
+        var view = TreeWatchView(
+            path: argument.path, isJSON: call.flag("json"), contacts: contacts, isLive: isCaughtUp)
         await withTaskGroup { group in
             group.addTask { for await event in events { continuation.yield(.event(event)) } }
             group.addTask { for await status in statuses { continuation.yield(.status(status)) } }
+            group.addTask {
+                guard let alarms else { return }
+                for await event in alarms { continuation.yield(.people(event)) }
+            }
             group.addTask {
                 for await _ in interrupts {}
                 continuation.yield(.interrupted)
@@ -41,6 +51,7 @@ enum TreeWatch {
                     case .interrupted: true
                     case .status(let status): view.show(status)
                     case .event(let event): view.show(event)
+                    case .people(let event): view.show(event)
                     }
                 if isOver { break }
             }
@@ -58,14 +69,37 @@ struct TreeWatchView {
     /// Only what is at or below this path is printed.
     let path: TreePath
     let isJSON: Bool
+    /// Names of other people.
+    private let contacts: [Contact]
     /// What was changed before the start is not printed.
     private var isLive: Bool
     private var lastStatus = ""
+    /// Alarms that were printed.
+    private var alarms = [KeyLogAlarm]()
     private(set) var problem: Failure?
 
     /// - Parameter isLive: false: `caughtUp` will come.
-    init(path: TreePath, isJSON: Bool, isLive: Bool) {
-        (self.path, self.isJSON, self.isLive) = (path, isJSON, isLive)
+    init(path: TreePath, isJSON: Bool, contacts: [Contact] = [], isLive: Bool) {
+        (self.path, self.isJSON, self.contacts, self.isLive) = (path, isJSON, contacts, isLive)
+    }
+
+    /// Alarms of the key log at once, whatever path is watched, and new keys of others.
+    ///
+    /// - Returns: whether the command ends, because the output has no reader.
+    mutating func show(_ event: PeopleEvent) -> Bool {
+        switch event {
+        case .alarm(let alarm):
+            // Each look-up finds it again.
+            guard !alarms.contains(alarm), alarms.count < PeopleLimits.alarmsMax else { return false }
+            alarms.append(alarm)
+            let text = "ALARM: \(Screen.safe(alarm.text)). 'thicket keylog' says more"
+            return write("! \(text)", ["event": "alarm", "code": .string(alarm.code), "detail": .string(alarm.text)], nil)
+        case .rotated(_, let keys):
+            guard !RotationReports.isHandle(keys.user) else { return false }
+            let line = RotationReports.line(keys.user, contacts)
+            return write("* \(line)", ["event": "new-keys", "user": .string(keys.user)], nil)
+        case .appended, .nameHeld, .logKey: return false
+        }
     }
 
     /// - Returns: whether the command ends.

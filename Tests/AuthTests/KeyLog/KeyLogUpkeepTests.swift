@@ -3,6 +3,7 @@ import Testing
 import ThicketCrypto
 import ThicketKeyLog
 import ThicketProtocol
+import ThicketSQLite
 
 @testable import ThicketServer
 
@@ -49,6 +50,52 @@ struct KeyLogUpkeepTests {
         // What is missing is appended again by its owner.
         #expect(try again.signUp(bob, entries: bob.firsts(at: again.clock.now)).status == 200)
         #expect(try device.lookUp(try bob.user).keys != nil)
+    }
+
+    @Test("accounts of a store from before key logs have none, get their entries from their devices, and are looked up")
+    func migrated() throws {
+        let bench = try KeyLogServer()
+        let (ann, bob) = (KeyLogServer.Person("ann", 2), KeyLogServer.Person("bob", 3))
+        let token = try bench.signUp(ann, entries: nil).string("access_token")
+        bench.stop()
+        try Self.makeOlder(bench.path)
+        let again = try KeyLogServer(after: bench)
+        defer { again.stop() }
+        #expect(try again.ask("GET", "keylog/head", token: token).object?["head"] == .null)
+        let empty = try again.ask("GET", "keys/\(try ann.user)", token: token)
+        #expect(empty.status == 404 && empty.code == "empty_log")
+        let entries = KeyLogServer.list(try ann.firsts(at: again.clock.now))
+        let body = #"{"entries":\#(entries)}"#
+        #expect(try again.ask("POST", "keylog/entries", token: token, body: body).appended == 2)
+        _ = try again.token(of: bob)
+        let device = try again.device(token)
+        for person in [ann, bob] {
+            #expect(try device.lookUp(try person.user).keys?.identity == person.identity.verifyingKey)
+        }
+        #expect(device.reader.head?.size == 8)
+        #expect(try Self.findings(again).isEmpty)
+    }
+
+    /// Puts a store in place of another: as far as that existed before key logs, with the same rows.
+    private static func makeOlder(_ path: String) throws {
+        let before = try #require(Schema.migrations.firstIndex { $0.contains("CREATE TABLE key_entry ") })
+        let old = try Database(path: path + ".old")
+        for migration in Schema.migrations.prefix(before) { try old.execute(migration) }
+        try old.execute("ATTACH '\(path)' AS newer")
+        var tables = [String]()
+        try old.statement("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+            .forEach { tables.append($0.text(0)) }
+        for table in tables {
+            var columns = [String]()
+            try old.statement("SELECT name FROM pragma_table_info('\(table)')").forEach { columns.append($0.text(0)) }
+            let list = columns.map { "\"\($0)\"" }.joined(separator: ", ")
+            try old.execute("INSERT OR REPLACE INTO \(table) (\(list)) SELECT \(list) FROM newer.\(table)")
+        }
+        try old.execute("DETACH newer; PRAGMA application_id=\(Schema.applicationID); PRAGMA user_version=\(before)")
+        _ = try old.text("PRAGMA journal_mode=WAL")
+        for end in ["-wal", "-shm"] { remove(path + end) }
+        try #require(rename(path + ".old", path) == 0)
+        for end in ["-wal", "-shm"] { _ = rename(path + ".old" + end, path + end) }
     }
 
     @Test(

@@ -61,6 +61,39 @@ struct LyingOperatorTests {
         // The alarm stays, whatever the server shows afterwards, and no key is handed out.
         let verified = try bench.run(["verify", "bob"], home: "ann")
         #expect(verified.code == 9, "\(verified)")
+        try expectReports("ann")
+        try expectLiveAlarm("ann", from: "bob")
+    }
+
+    /// Every command on the account prints the alarm, whatever it does, with evidence that is written once.
+    private func expectReports(_ home: String) throws {
+        var files = Set<String>()
+        for words in [["contacts"], ["tree", "ls"], ["tree", "ls", "--offline"]] {
+            let outcome = try bench.run(words, home: home)
+            #expect(outcome.errors.contains("ALARM heads: "), "\(words) \(outcome)")
+            #expect(outcome.errors.count(of: "ALARM") == 1, "\(words) \(outcome)")
+            let place = try #require(outcome.errors.split(separator: "\n").first { $0.contains("Evidence: ") })
+            let path = try #require(place.split(separator: " ").first { $0.hasSuffix(".json;") }).dropLast()
+            files.insert(String(path))
+        }
+        #expect(files.count == 1)
+        let checked = try bench.run(["verify-evidence", try #require(files.first)], home: "stranger")
+        #expect(checked.code == 0 && checked.output.hasPrefix("proven: "), "\(checked)")
+        // Others see none of it.
+        #expect(try !bench.run(["contacts"], home: "dave").errors.contains("ALARM"))
+    }
+
+    /// A running `tree watch` prints the alarm when a message makes it look a user up.
+    private func expectLiveAlarm(_ home: String, from author: String) throws {
+        for format in [[], ["--json"]] {
+            let watch = try bench.start(["tree", "watch"] + format, home: home)
+            try watch.wait(for: format.isEmpty ? "watching" : "connected")
+            try bench.good(["tree", "send", home, "--text", "hello"], home: author)
+            try watch.wait(for: format.isEmpty ? "! ALARM: " : #""event":"alarm","code":"fork""#)
+            watch.signal(SIGINT)
+            let outcome = try watch.finish()
+            #expect(outcome.code == 0 && outcome.errors.contains("ALARM heads: "), "\(outcome)")
+        }
     }
 
     @Test("A5: a key that the operator adds for an account stops its contacts and alarms its owner, with evidence")
@@ -99,4 +132,9 @@ struct LyingOperatorTests {
             ).bind(1, owner).bind(2, Int64(entry.sequence)).bind(3, entry.bytes).run()
         }
     }
+}
+
+extension String {
+    /// How often a text is in this one.
+    fileprivate func count(of text: String) -> Int { ranges(of: text).count }
 }
