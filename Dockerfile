@@ -2,7 +2,7 @@
 FROM swift:6.3.1-bookworm AS build
 RUN apt-get update -qq \
     && apt-get install -y -qq --no-install-recommends \
-        libssl-dev libsqlite3-dev libcurl4-openssl-dev libutf8proc-dev libncurses-dev zlib1g-dev >/dev/null \
+        libssl-dev libsqlite3-dev libcurl4-openssl-dev libutf8proc-dev libncurses-dev libqrencode-dev zlib1g-dev >/dev/null \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY Package.swift ./
@@ -25,7 +25,7 @@ RUN apt-get update -qq \
 
 FROM debian:bookworm-slim
 RUN apt-get update -qq \
-    && apt-get install -y -qq --no-install-recommends libssl3 libsqlite3-0 libcurl4 libutf8proc2 libncursesw6 zlib1g ca-certificates >/dev/null \
+    && apt-get install -y -qq --no-install-recommends libssl3 libsqlite3-0 libcurl4 libutf8proc2 libncursesw6 libqrencode4 zlib1g ca-certificates >/dev/null \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --uid 8000 --create-home --home-dir /home/thicket thicket \
     && install -d -o thicket -g thicket /data

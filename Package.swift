@@ -36,6 +36,7 @@ let libraries: [Target] = [
     .systemLibrary(name: "CCurl", path: "Sources/CLibs/CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .systemLibrary(name: "CZlib", path: "Sources/CLibs/CZlib", providers: [.apt(["zlib1g-dev"])]),
     .systemLibrary(name: "CUTF8Proc", path: "Sources/CLibs/CUTF8Proc", providers: [.apt(["libutf8proc-dev"])]),
+    .systemLibrary(name: "CQRCode", path: "Sources/CLibs/CQRCode", providers: [.apt(["libqrencode-dev"])]),
     .systemLibrary(name: "CThicketNet", path: "Sources/CLibs/CThicketNet"),
     .systemLibrary(name: "CThicketTLS", path: "Sources/CLibs/CThicketTLS", providers: [.apt(["libssl-dev"])]),
     .systemLibrary(
@@ -110,7 +111,7 @@ let libraries: [Target] = [
         [
             "ThicketClient", "ThicketTreesystem", "ThicketTree", "ThicketTreeShape", "ThicketOnions", "ThicketRelease",
             "ThicketReplay", "ThicketKeyLog", "ThicketProtocol", "ThicketCrypto", "ThicketCommandLine",
-            "ThicketPlatform", "CThicketFiles", "CThicketScreen",
+            "ThicketPlatform", "CThicketFiles", "CThicketScreen", "CQRCode",
         ]),
 ]
 

@@ -106,7 +106,7 @@ struct ImportTests {
             [
                 "ThicketClient", "ThicketTreesystem", "ThicketTree", "ThicketTreeShape", "ThicketOnions",
                 "ThicketRelease", "ThicketReplay", "ThicketKeyLog", "ThicketProtocol", "ThicketCrypto",
-                "ThicketCommandLine", "CThicketFiles", "CThicketScreen", "Glibc", "Darwin",
+                "ThicketCommandLine", "CThicketFiles", "CThicketScreen", "CQRCode", "Glibc", "Darwin",
             ]
         ),
         ("Sources/thicket", ["ThicketCLI", "Glibc", "Darwin"]),

@@ -45,6 +45,15 @@ enum ContactsCommand {
 
 /// `thicket verify USER`: the safety number with another person.
 enum SafetyNumberCommand {
+    /// The digits as a QR code, which another machine reads, on a terminal that is wide enough.
+    private static func draw(_ number: SafetyNumber) {
+        let output = Terminal.standardOutput
+        guard Terminal.isTerminal(output), let code = QRCode(number.digits), code.columns <= Terminal.columns(output)
+        else { return }
+        // Not as text, from which the terminal's colors would be removed.
+        _ = Terminal.write(Array((code.lines.joined(separator: "\n") + "\n").utf8), to: output)
+    }
+
     static func run(_ call: Call) async throws(Failure) {
         let (text, digits) = (call.argument("USER"), call.value("matches"))
         let what = "the keys of \(Screen.safe(text)) were not compared"
@@ -58,6 +67,7 @@ enum SafetyNumberCommand {
         }
         guard digits != nil else {
             Terminal.write("\(number.0)\n")
+            draw(number.0)
             Terminal.writeError(
                 "Compare these digits with that person, by phone or in person. If they are equal: 'thicket verify USER "
                     + "--matches DIGITS'.\n")
