@@ -66,7 +66,7 @@ extension Hub {
 }
 
 extension InitRefusal {
-    static let noBranch = InitRefusal(.unauthorized, "No access to the branch", limit: .branch)
+    static let noBranch = InitRefusal(.unauthorized, ShareDenial.noRead.rawValue, limit: .branch)
 }
 
 extension RESTAnswer {

@@ -37,7 +37,7 @@ struct TreeContents: Sendable {
             } catch { throw ClientError(.store, error.detail) }
             folder = try place.store.folder(part: "files" + end)
         } catch { throw TreeError(error) }
-        return (store, try TreeContents(folder, HTTPBlobTransport(session)))
+        return (store, try TreeContents(folder, HTTPBlobTransport(session, branch)))
     }
 
     private init(

@@ -14,6 +14,8 @@ struct BranchBook {
 
     /// The root of the branch of another account that the tree is; nil for an own tree.
     let memberRoot: NodeID?
+    /// The invitation with which the branch was opened; nil: none is known.
+    let invite: BranchInvite?
     /// By their roots.
     var known = [NodeID: Known]()
     /// Nodes whose newest record waits for keys of its author, or of its list's.
@@ -29,7 +31,7 @@ struct BranchBook {
     /// Whether the records that arrive were asked for with a list of children.
     var isListing = false
 
-    init(memberRoot: NodeID?) { self.memberRoot = memberRoot }
+    init(memberRoot: NodeID?, invite: BranchInvite?) { (self.memberRoot, self.invite) = (memberRoot, invite) }
 
     /// Whether the tree has shared branches, or is one.
     var isEmpty: Bool { known.isEmpty && memberRoot == nil }

@@ -145,6 +145,7 @@ enum Branches {
             if verdict == .believed { try end(arrival.root, &skeleton) }
             return verdict
         }
+        if known == nil, let fault = skeleton.branches.invite?.fault(of: list, at: place) { return .refused(fault) }
         let verdict = state.judge(list, keys)
         guard verdict == .believed else { return verdict }
         var next = state
@@ -335,7 +336,7 @@ enum Branches {
 
     /// Reads from the store what is kept in memory.
     static func read(_ skeleton: inout TreeSkeleton) throws(TreeError) {
-        var book = BranchBook(memberRoot: skeleton.branches.memberRoot)
+        var book = BranchBook(memberRoot: skeleton.branches.memberRoot, invite: skeleton.branches.invite)
         for (root, list, since) in try skeleton.store.branches() {
             let state = BranchState(ShareList.Place(skeleton.keyring.keys.tree, root: root), list: list)
             book.known[root] = BranchBook.Known(state: state, since: since)

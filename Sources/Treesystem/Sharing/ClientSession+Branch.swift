@@ -2,8 +2,14 @@ public import ThicketClient
 import ThicketCrypto
 import ThicketPlatform
 public import ThicketProtocol
-import ThicketTree
+public import ThicketTree
 public import ThicketTreeShape
+
+#if canImport(Darwin)
+    internal import Darwin
+#else
+    internal import Glibc
+#endif
 
 extension ClientSession {
     /// A shared branch of another account, which syncs from now on over a connection of its own. Repeated calls return
@@ -17,13 +23,15 @@ extension ClientSession {
     /// - Parameters:
     ///   - owner: the account that shares the branch.
     ///   - root: the root of the branch, as an invitation names it.
+    ///   - invite: the invitation, which a pointer node keeps (`Node.branch`): a device that opens the branch for the
+    ///     first time believes no older list. nil: it believes the list that the server has.
     ///   - delegate: called inside of the tree's transactions, and asked for contents.
     ///   - policy: what is downloaded without being asked for.
     ///   - nameConflicts: what happens to a node that was made here when another device has made one of its name.
     /// - Throws: `noKeys` when the session has no keys of its account; `store`, `limit`, `closed`.
     public func branch(
-        of owner: UserID, root: NodeID, delegate: (any TreeDelegate)? = nil, policy: DownloadPolicy = .nothing,
-        nameConflicts: NameConflictPolicy = .rename
+        of owner: UserID, root: NodeID, invite: BranchInvite? = nil, delegate: (any TreeDelegate)? = nil,
+        policy: DownloadPolicy = .nothing, nameConflicts: NameConflictPolicy = .rename
     ) async throws(TreeError) -> Treesystem {
         if parts.isClosed { throw .closed }
         guard let identity = messageIdentity else {
@@ -37,6 +45,7 @@ extension ClientSession {
             secret: .random(NodeKey.bytesCount), tree: TreePlace(app: options.app, owner: owner))
         var settings = TreeOptions(options)
         (settings.branch, settings.nameConflicts) = (name, nameConflicts)
+        settings.invite = invite.flatMap { $0.branch == name ? $0 : nil }
         settings.skeleton = .lazy(depth: TreeLimits.depthMax)
         if case .account(let login, _) = self.user { settings.userName = login }
         settings.identity = identity
@@ -64,4 +73,40 @@ extension ClientSession {
 extension BranchName {
     /// The end of the names of its files: an owner's name may have any letters.
     var part: String { Hex.encode(Array(Digest256.of(Array(text.utf8)).bytes.prefix(16))) }
+}
+
+extension ClientSession {
+    /// Removes the local copy of a branch of another account, with its changes that were not sent. The branch must be
+    /// closed (`Treesystem.close`). Does nothing when there is none.
+    ///
+    /// - Throws: `store`, also while the branch is open.
+    public func removeBranch(of owner: UserID, root: NodeID) throws(TreeError) {
+        let (location, end) = (sessionPlace.store, "-" + BranchName(of: owner, root: root).part)
+        do throws(ClientError) {
+            guard let store = try location.folder(part: "tree" + end),
+                let contents = try location.folder(part: "files" + end)
+            else { return }
+            // An open one has the lock. One that cannot be read is removed too.
+            do throws(ClientError) { _ = try location.open(part: "tree" + end, sessionPlace.options.durability) } catch
+            {
+                if error.code == .storeInUse { throw error }
+            }
+            try Self.remove(store.path, contents.path)
+        } catch { throw TreeError(error) }
+    }
+
+    private static func remove(_ store: String, _ contents: String) throws(ClientError) {
+        let files = SystemFiles()
+        do throws(ContentError) {
+            for name in (try? files.names(in: contents)) ?? [] { try files.remove("\(contents)/\(name)") }
+            // Its other files have its name and an ending.
+            let parts = store.split(separator: "/", omittingEmptySubsequences: false)
+            let folder = parts.dropLast().joined(separator: "/")
+            guard let base = parts.last else { return }
+            for name in try files.names(in: folder.isEmpty ? "." : folder) where name.hasPrefix(base) {
+                try files.remove("\(folder.isEmpty ? "." : folder)/\(name)")
+            }
+        } catch { throw ClientError(.store, error.description) }
+        rmdir(contents)
+    }
 }

@@ -19,7 +19,7 @@ public enum Rekey: Sendable, Hashable {
 /// Each change is in the store when its call returns, and is one record whatever the size of the branch. Keys are
 /// wrapped for accounts whose keys the key log has verified, and for no others.
 public struct TreeSharing: Sendable {
-    private let tree: Treesystem
+    let tree: Treesystem
 
     init(_ tree: Treesystem) { self.tree = tree }
 
@@ -88,6 +88,19 @@ public struct TreeSharing: Sendable {
         }
     }
 
+    /// The account that has written the newest record of a node in a shared branch. This device has verified its
+    /// signature, and that the list permits the account to write there.
+    ///
+    /// - Returns: nil for a node that is not shown, or whose record has no signature: it is in no shared branch, or
+    ///   from before the branch was shared.
+    /// - Throws: `store`, `closed`.
+    public func author(of id: NodeID) async throws(TreeError) -> UserID? {
+        try await Self.act(tree) { skeleton throws(TreeError) in
+            guard let row = try skeleton.store.row(id), row.state == .open, let text = row.record else { return nil }
+            return (try? NodeRecord(parsing: text, from: .server))?.signature?.author
+        }
+    }
+
     /// What happens to shared branches from now on, after the transaction that made it. A reader that is slow misses
     /// the oldest of more than `StreamLimits.eventsMax` events: `members(of:)` has the newest state.
     public var events: AsyncStream<ShareEvent> { tree.shareEvents.stream() }
@@ -100,7 +113,7 @@ public struct TreeSharing: Sendable {
         }
     }
 
-    private static func act<Value: Sendable>(
+    static func act<Value: Sendable>(
         _ tree: isolated Treesystem, _ body: @Sendable (inout TreeSkeleton) throws(TreeError) -> Value
     ) throws(TreeError) -> Value { try tree.act { machine throws(TreeError) in try body(&machine.skeleton) } }
 }

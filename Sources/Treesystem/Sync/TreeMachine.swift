@@ -44,7 +44,7 @@ package struct TreeMachine {
         (self.options, self.delegate, self.random) = (options, delegate, random)
         skeleton = TreeSkeleton(
             store, keys, options.nameConflicts, treeRandom, options.identity, name: options.userName,
-            branch: options.branch?.root)
+            branch: options.branch?.root, since: options.invite)
         try store.claim(keys.tree, options.branch)
         link = SyncLink(options.sync, try store.clientID(&self.random))
         skeleton.isLazy = try store.adopt(options.skeleton)
@@ -205,6 +205,8 @@ package struct TreeOptions: Sendable {
     package var identity: MessageIdentity?
     /// The branch of another account that the tree is; nil: the own tree.
     package var branch: BranchName?
+    /// The invitation to the branch: no older list is believed.
+    package var invite: BranchInvite?
     /// The server's name for the account, where it is not the id.
     package var userName: String?
 

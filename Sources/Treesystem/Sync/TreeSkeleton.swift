@@ -43,10 +43,10 @@ struct TreeSkeleton {
 
     init(
         _ store: TreeStore, _ keys: TreeKeys, _ nameConflicts: NameConflictPolicy, _ random: TreeRandom,
-        _ identity: MessageIdentity?, name: String? = nil, branch root: NodeID? = nil
+        _ identity: MessageIdentity?, name: String? = nil, branch root: NodeID? = nil, since invite: BranchInvite? = nil
     ) {
         (self.store, self.nameConflicts, messages) = (store, nameConflicts, MessageState(identity, name: name))
-        branches = BranchBook(memberRoot: root)
+        branches = BranchBook(memberRoot: root, invite: invite)
         keyring = TreeKeyring(keys, random: random, identity: identity, branch: root)
     }
 

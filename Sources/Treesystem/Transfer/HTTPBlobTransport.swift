@@ -16,17 +16,21 @@ public struct HTTPBlobTransport: BlobTransport {
     private static let firstPart = 1
 
     private let call: Call
+    /// The branch of another account whose nodes are read; nil: the own tree.
+    private let branch: BranchName?
 
     /// Requests of a signed-in user.
-    public init(_ session: ClientSession) {
+    ///
+    /// - Parameter branch: the branch of another account whose nodes are read; nil: the own tree.
+    public init(_ session: ClientSession, _ branch: BranchName? = nil) {
         let pool = HTTPPool(options: session.transportOptions)
-        self.init { method, path, fields, body throws(ClientError) in
+        self.init(branch) { method, path, fields, body throws(ClientError) in
             try await session.transfer(
                 pool, method: method, path: path, fields: fields, body: body, timeoutSeconds: Self.timeoutSeconds)
         }
     }
 
-    package init(_ call: @escaping Call) { self.call = call }
+    package init(_ branch: BranchName? = nil, _ call: @escaping Call) { (self.branch, self.call) = (branch, call) }
 
     // MARK: - Uploads
 
@@ -83,12 +87,12 @@ public struct HTTPBlobTransport: BlobTransport {
 
     // MARK: - Downloads
 
-    /// `GET blob/ID` with a range.
+    /// `GET blob/ID` with a range. The name of a branch stands where that of the owner does.
     public func read(
         _ blob: BlobID, owner: UserID, node: NodeID, range: Range<UInt64>
     ) async throws(BlobFailure) -> BlobPiece {
         let fields = ["Range: bytes=\(range.lowerBound)-\(range.upperBound - 1)"]
-        let query = "node=\(Self.percentEncoded(owner.text))/\(node.text)"
+        let query = "node=\(Self.percentEncoded(branch?.text ?? owner.text))/\(node.text)"
         let answer = try await ask(nil, "blob/\(blob.text)?\(query)", fields, nil)
         guard answer.status == 206, answer.body.count <= range.count,
             let (first, total) = Self.contentRange(answer.fields["content-range"]), first == range.lowerBound

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Testing
 import ThicketClient
 import ThicketCrypto
@@ -14,28 +15,57 @@ final class PeopleBench: Sendable {
     static let patience = Duration.seconds(120)
 
     private let folder = "/tmp/thicket-people-\(getpid())-\(RandomBytes.hex(6))"
-    let server: TestServer
+    private let running: Mutex<TestServer?>
+    private let blobs = MemoryBlobStore()
+    private let witnesses: [Ed25519.VerifyingKey]
+    let port: Int
     private let apiKey: String
 
     init(witnesses: [Ed25519.VerifyingKey] = []) throws {
         mkdir(folder, 0o700)
         let path = folder + "/thicket.db"
+        self.witnesses = witnesses
+        let server = try Self.server(folder, blobs, witnesses) {
+            let admin = try StoreAdmin(path: path)
+            let app = try AppID("notes")
+            try admin.createApp(app, now: 0)
+            return try admin.addKey(of: app, isAdmin: false, now: 0)
+        }
+        running = Mutex(server.running)
+        (port, apiKey) = (server.running.port, server.made)
+    }
+
+    /// Starts a server on a folder, after something was done with its database.
+    private static func server<Made>(
+        _ folder: String, _ blobs: MemoryBlobStore, _ witnesses: [Ed25519.VerifyingKey], port: Int = 0,
+        _ before: () throws -> Made
+    ) throws -> (running: TestServer, made: Made) {
+        let path = folder + "/thicket.db"
         let store = try SQLiteStore(path: path)
         let key: ServerKey = try .load(folder + "/server.key")
-        let admin = try StoreAdmin(path: path)
-        let app = try AppID("notes")
-        try admin.createApp(app, now: 0)
-        apiKey = try admin.addKey(of: app, isAdmin: false, now: 0)
+        let made = try before()
         let logs = KeyLogs(path: path)
-        server = try TestServer(
+        let server = try TestServer(
             store: store,
             accounts: AccountAccess(secrets: key.accountSecrets) { try AccountStore(path: path, keyLogs: logs) },
             keyLog: KeyLogAccess(path: path, key: try .load(folder + "/keylog.key"), logs: logs, witnesses: witnesses),
-            blobs: MemoryBlobStore())
+            blobs: blobs
+        ) { $0.listen = ListenAddress(host: "127.0.0.1", port: UInt16(port)) }
+        return (server, made)
+    }
+
+    /// Ends the server without a farewell, and starts it again on the same port.
+    func restart() throws {
+        running.withLock { server in
+            server?.abort()
+            server = nil
+        }
+        let (server, _) = try Self.server(folder, blobs, witnesses, port: port) {}
+        running.withLock { $0 = server }
     }
 
     deinit {
-        server.stop()
+        running.withLock { $0?.stop() }
         for name in ["/thicket.db", "/thicket.db-wal", "/thicket.db-shm", "/server.key", "/keylog.key", ""] {
             remove(folder + name)
         }
@@ -46,16 +76,23 @@ final class PeopleBench: Sendable {
         let session: ClientSession
         let tree: Treesystem
         let user: UserID
+        fileprivate let signed: SignedIn
+    }
+
+    private func app(_ name: String, _ store: StoreLocation) throws -> ThicketApp {
+        try ThicketApp(
+            server: "http://127.0.0.1:\(port)", app: "notes", apiKey: apiKey, store: store, deviceId: name + "-device")
     }
 
     /// Logs a person in on another device.
     func device(of name: String, _ device: String) async throws -> Person {
         let app = try ThicketApp(
-            server: "http://127.0.0.1:\(server.port)", app: "notes", apiKey: apiKey, deviceId: device)
+            server: "http://127.0.0.1:\(port)", app: "notes", apiKey: apiKey, deviceId: device)
         let result = try await app.accounts().signIn(name: name, password: Self.password(name))
         guard case .open(let signed) = result else { throw AccountError.locked }
         let session = try await app.resume(signed)
-        return Person(session: session, tree: try await session.tree(), user: try UserID(signed.account.user))
+        return Person(
+            session: session, tree: try await session.tree(), user: try UserID(signed.account.user), signed: signed)
     }
 
     /// Replaces a person's keys on one device.
@@ -63,7 +100,7 @@ final class PeopleBench: Sendable {
     /// - Parameter isCutShort: the device ends before the key log has the new keys.
     func replaceKeys(of person: Person, isCutShort: Bool = false) async throws {
         let app = try ThicketApp(
-            server: "http://127.0.0.1:\(server.port)", app: "notes", apiKey: apiKey, deviceId: "rotation")
+            server: "http://127.0.0.1:\(port)", app: "notes", apiKey: apiKey, deviceId: "rotation")
         let known = try #require(person.session.account)
         let next = try await app.accounts().replaceKeys(of: known, accessToken: await person.session.accessToken)
         try await person.session.useKeys(of: next)
@@ -76,13 +113,26 @@ final class PeopleBench: Sendable {
     }
 
     /// Signs a person up.
-    func person(_ name: String, delegate: (any TreeDelegate)? = nil) async throws -> Person {
-        let app = try ThicketApp(
-            server: "http://127.0.0.1:\(server.port)", app: "notes", apiKey: apiKey, deviceId: name + "-device")
+    func person(
+        _ name: String, _ store: StoreLocation = .memory, delegate: (any TreeDelegate)? = nil
+    ) async throws -> Person {
+        let app = try app(name, store)
         let signed = try await app.accounts().signUp(
             name: name, password: Self.password(name))
+        return try await person(signed, app, delegate)
+    }
+
+    /// The same login in a later run of its program, or on another device.
+    func again(_ person: Person, _ store: StoreLocation = .memory) async throws -> Person {
+        try await self.person(person.signed, try app(person.signed.account.name, store), nil)
+    }
+
+    private func person(
+        _ signed: SignedIn, _ app: ThicketApp, _ delegate: (any TreeDelegate)?
+    ) async throws -> Person {
         let session = try await app.resume(signed)
         return Person(
-            session: session, tree: try await session.tree(delegate: delegate), user: try UserID(signed.account.user))
+            session: session, tree: try await session.tree(delegate: delegate), user: try UserID(signed.account.user),
+            signed: signed)
     }
 }

@@ -238,6 +238,31 @@ struct BranchWorldTests {
         #expect(try shared.owner.content("album/later") == "x")
     }
 
+    @Test("A10: a device that opens a branch by its invitation believes no older list than that one")
+    func olderList() throws {
+        let shared = try Shared(12)
+        let world = shared.world
+        let older = try #require(world.server.nodes[shared.root])
+        try shared.change(["user-2": "r"])
+        try world.settleDown()
+        let newer = try #require(world.server.nodes[shared.root])
+        let list = try #require(newer.record.shareList)
+        let invite = BranchInvite(list, at: ShareList.Place(shared.owner.keys.tree, root: shared.root))
+        // The server shows new devices what it had before.
+        world.server.show(shared.root, older)
+        let trusting = try world.join("user-1", shared.root, as: "user-3")
+        let invited = try world.join("user-1", shared.root, as: "user-3", invite: invite)
+        try world.settleDown()
+        #expect(try trusting.paths().contains("home/album"))
+        #expect(try invited.paths() == [])
+        #expect(faults(invited).contains { $0.kind == .sharing && $0.detail == BranchFault.olderList.description })
+        #expect(invited.machine.skeleton.branches.known.isEmpty)
+        world.server.show(shared.root, newer)
+        try invited.forgetPosition(world)
+        try world.settleDown()
+        #expect(try invited.paths().contains("home/album/photo"))
+    }
+
     @Test("A5: records of a member whose keys cannot be looked up wait, and are shown when they can")
     func awaitedKeys() throws {
         let shared = try Shared(10)

@@ -208,6 +208,9 @@ struct ModelServer: TreeView {
         }
     }
 
+    /// A server that lies: what it shows of a node to those that ask from now on.
+    mutating func show(_ id: NodeID, _ held: Held) { nodes[id] = held }
+
     /// A server that lies: a record in place of a node's, as its next version, or of a new node. Nothing of it is
     /// checked.
     mutating func forge(_ id: NodeID, _ record: NodeRecord) {

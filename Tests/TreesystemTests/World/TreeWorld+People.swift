@@ -29,11 +29,11 @@ extension TreeWorld {
     }
 
     /// A device with which an account opens a branch of another one.
-    func join(_ owner: String, _ root: NodeID, as user: String) throws -> WorldDevice {
+    func join(_ owner: String, _ root: NodeID, as user: String, invite: BranchInvite? = nil) throws -> WorldDevice {
         let identity = people[user]
         let device = try WorldDevice(
             devices.count, seed: random.next(), .rename, .lazy(depth: TreeLimits.depthMax), owner: owner,
-            identity: identity, branch: BranchName(of: try UserID(owner), root: root))
+            identity: identity, branch: BranchName(of: try UserID(owner), root: root), invite: invite)
         add(device)
         return device
     }

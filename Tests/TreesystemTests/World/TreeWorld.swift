@@ -169,7 +169,7 @@ final class WorldDevice {
 
     init(
         _ number: Int, seed: UInt64, _ policy: NameConflictPolicy, _ skeleton: SkeletonPolicy, owner: String = "user-1",
-        identity: MessageIdentity? = nil, branch: BranchName? = nil
+        identity: MessageIdentity? = nil, branch: BranchName? = nil, invite: BranchInvite? = nil
     ) throws {
         (self.number, self.owner, self.identity, self.branch) = (number, owner, identity, branch)
         store = try TreeStore()
@@ -181,7 +181,7 @@ final class WorldDevice {
         var options = TreeOptions(SyncOptions(app: place.app, token: "token"))
         options.nameConflicts = policy
         options.skeleton = skeleton
-        (options.identity, options.branch) = (identity, branch)
+        (options.identity, options.branch, options.invite) = (identity, branch, invite)
         self.options = options
         seeds = SeededSource(seed: seed)
         app = IndexApp()
