@@ -169,26 +169,28 @@ extension ThicketProgram {
 
     // MARK: - This machine and the server
 
+    private static let inBranch = Option.value("in", "POINTER", "of the branch of another account that this node is")
+
     static let treeQueue = Command(
         "tree queue", summary: "list changes that the server has not confirmed",
         details: """
             With the number of each, what it does, and what it waits for. Changes that wait for a decision are sent
             again by 'queue retry' or dropped by 'queue discard'; until then commands on the tree end with code 4.
             """,
-        options: [jsonOption] + accountOptions, examples: [Example("thicket tree queue", "all of them")])
+        options: [jsonOption, inBranch] + accountOptions, examples: [Example("thicket tree queue", "all of them")])
 
     static let treeRetry = Command(
         "tree queue retry", summary: "send changes again that wait for a decision",
         details: "In a conflict this machine's content is kept; a node that was removed elsewhere is created again.",
         arguments: [.any("ID", "numbers of 'tree queue'; without them, all that wait for a decision")],
-        options: [.flag("all", "every change that waits")] + accountOptions,
+        options: [.flag("all", "every change that waits"), inBranch] + accountOptions,
         examples: [Example("thicket tree queue retry 12", "one of them")])
 
     static let treeDiscard = Command(
         "tree queue discard", summary: "drop changes that the server has not confirmed",
         details: "The node is again as the server has it; one that the server never had is removed.",
         arguments: [.any("ID", "numbers of 'tree queue'; without them, all that wait for a decision")],
-        options: [.flag("all", "every change that waits")] + accountOptions,
+        options: [.flag("all", "every change that waits"), inBranch] + accountOptions,
         examples: [Example("thicket tree queue discard 12", "one of them")])
 
     static let treePull = Command(

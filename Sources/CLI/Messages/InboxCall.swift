@@ -72,6 +72,8 @@ struct InboxMessage: Sendable {
     /// The content, if it is a text that is in the record.
     let words: String?
     let attachments: [Node]
+    /// What it says about a shared branch; nil for any other message.
+    let letter: ShareLetter?
 
     /// Most characters of a text in a line.
     private static let shownMax = 60
@@ -86,6 +88,7 @@ struct InboxMessage: Sendable {
         }
         words = bytes.flatMap { String(validating: $0, as: UTF8.self) }
         attachments = below
+        letter = try await ShareLetter(node, author ?? "", in: open)
     }
 
     var text: String {
@@ -101,6 +104,7 @@ struct InboxMessage: Sendable {
     }
 
     private var summary: String {
+        if let letter { return letter.text }
         guard let words else { return "(\(node.content.map { TreeText.size($0.sizes.data) } ?? "no content"))" }
         let lines = words.split(separator: "\n")
         let line = Screen.safe(String(lines.first ?? ""))
@@ -142,6 +146,7 @@ struct InboxMessage: Sendable {
             object["missing"] = .number(JSONNumber(Int64(clamping: origin.missing)))
             object["forked"] = .bool(origin.isForked)
         }
+        if let letter { object["branch"] = letter.json }
         if let words { object["text"] = .string(words) }
         if let size = node.content?.sizes.data { object["size"] = .number(JSONNumber(Int64(clamping: size))) }
         object["attachments"] = .array(
@@ -162,18 +167,22 @@ struct HiddenMessages: Sendable {
     /// Messages of an author whose keys cannot be used.
     init(_ author: TreeMessages.UnverifiedAuthor, _ names: AuthorNames) {
         let name = Screen.safe(names.name(of: author.author))
-        let next =
-            switch author.reason {
-            case "needs-confirmation": "'thicket verify \(name)' shows the number to compare with that person"
-            case "alarm": "'thicket keylog' says what was found"
-            case "not-witnessed": "'thicket keylog' looks again; its operator knows why"
-            default: "The next command on the tree looks again"
-            }
+        let next = Self.next(author.reason, name)
         text = "\(Self.count(author.messages)) of \(name) not shown: \(author.detail). \(next)\n"
         json = Self.line([
             "hidden": .string("not-verified"), "author": .string(author.author.text),
             "reason": .string(author.reason), "messages": .number(JSONNumber(Int64(author.messages))),
         ])
+    }
+
+    /// What to do about an author whose keys cannot be used.
+    static func next(_ reason: String, _ name: String) -> String {
+        switch reason {
+        case "needs-confirmation": "'thicket verify \(name)' shows the number to compare with that person"
+        case "alarm": "'thicket keylog' says what was found"
+        case "not-witnessed": "'thicket keylog' looks again; its operator knows why"
+        default: "The next command on the tree looks again"
+        }
     }
 
     /// Messages whose authors were not looked up in this call.

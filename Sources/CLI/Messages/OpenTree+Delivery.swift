@@ -13,6 +13,12 @@ extension OpenTree {
     func deliver(
         _ sent: TreeMessages.Sent, to receivers: Receivers, isDraft: Bool, _ call: Call
     ) async throws(Failure) {
+        try await deliver(sent, to: receivers, isDraft: isDraft)
+        try await report(sent, receivers, call)
+    }
+
+    /// The same, without printing it.
+    func deliver(_ sent: TreeMessages.Sent, to receivers: Receivers, isDraft: Bool) async throws(Failure) {
         let bar = TransferBar("sending", bytes: 0, files: 1)
         let follower = Terminal.isTerminal(Terminal.standardError) ? bar.following(uploadsOf: tree) : nil
         defer {
@@ -32,7 +38,6 @@ extension OpenTree {
             }
         }
         if let problem { throw await giveUp(sent, receivers, problem, isDraft: isDraft) }
-        try await report(sent, receivers, call)
     }
 
     private func report(_ sent: TreeMessages.Sent, _ receivers: Receivers, _ call: Call) async throws(Failure) {

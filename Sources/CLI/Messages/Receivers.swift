@@ -37,7 +37,7 @@ struct Receivers: Sendable {
     }
 
     private static func own(_ text: String, _ what: String) -> Failure {
-        Failure("\(what): \(Screen.safe(text)) is this account; a message goes to others", .usage)
+        Failure("\(what): \(Screen.safe(text)) is this account; name other accounts", .usage)
     }
 
     private static func verified(_ text: String, _ book: KeyBook) async throws(PeopleError) -> UserID {

@@ -41,7 +41,7 @@ extension Failure {
             default: .offline
             }
         case .notFound, .parentMissing: .notFound
-        case .trunk, .invalidName, .noKeys, .receiver: .usage
+        case .trunk, .invalidName, .noKeys, .receiver, .sharing: .usage
         case .refused: .refused
         case .network, .offline, .deadline: .offline
         default: .failure

@@ -168,7 +168,7 @@ final class FolderDownload {
         if isSame { same += 1 } else { written += 1 }
         if isJSON {
             let object: JSONObject = [
-                "path": .string(path.description), "file": .string(target),
+                "path": .string(TreeText.text(path)), "file": .string(target),
                 "outcome": .string(isSame ? "same" : "written"),
             ]
             return try LineOutput.write(JSONValue.object(object).serializedText + "\n")

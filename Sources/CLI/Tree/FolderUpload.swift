@@ -248,7 +248,7 @@ final class FolderUpload {
         _ path: TreePath, _ outcome: String, version: Int64?, reason: String? = nil
     ) throws(Failure) {
         if isJSON {
-            var object: JSONObject = ["path": .string(path.description), "outcome": .string(outcome)]
+            var object: JSONObject = ["path": .string(TreeText.text(path)), "outcome": .string(outcome)]
             if let version { object["version"] = .number(JSONNumber(version)) }
             if let reason { object["reason"] = .string(reason) }
             return try LineOutput.write(JSONValue.object(object).serializedText + "\n")

@@ -10,26 +10,35 @@ enum GetCall {
         let argument = try TreeArgument(call.argument("PATH"))
         let isOffline = call.flag("offline")
         try await OpenTree.run(call, isOnline: !isOffline) { open throws(Failure) in
-            if !isOffline { try await open.ready("nothing was written", offline: "what is here is written") }
-            let download = FolderDownload(
-                NodeDownload(open: open, isOffline: isOffline, isForced: call.flag("force")), call)
-            if argument.path.isTrunk {
-                guard call.flag("recursive") else { throw isContainer(argument.path) }
-                let target = try target(call, name: argument.path.trunk.rawValue)
-                return try await download.get(folder: argument.path, to: target)
-            }
-            let node = try await TreeListing.node(at: argument.path, in: open)
-            let text = try await NodeText.of(node, at: argument.path, in: open)
-            guard let name = LocalName.of(node.name) else {
-                throw Failure("no file can have the name of \(TreeText.named(argument.path)): name the file", .usage)
-            }
-            let target = try target(call, name: name.text)
-            if text.kind == .file || (text.kind == .both && !call.flag("recursive")) {
-                return try await download.get(file: text, to: target)
-            }
-            guard call.flag("recursive") else { throw isContainer(argument.path) }
-            try await download.get(folder: argument.path, to: target)
+            let offline = "what is here is written"
+            if !isOffline { try await open.ready("nothing was written", offline: offline) }
+            try await open.through(
+                [argument], [.branch], isOffline: isOffline, "nothing was written", offline: offline
+            ) { open, arguments throws(Failure) in try await get(arguments[0], call, isOffline, open) }
         }
+    }
+
+    private static func get(
+        _ argument: TreeArgument, _ call: Call, _ isOffline: Bool, _ open: OpenTree
+    ) async throws(Failure) {
+        let download = FolderDownload(
+            NodeDownload(open: open, isOffline: isOffline, isForced: call.flag("force")), call)
+        if argument.path.isTrunk {
+            guard call.flag("recursive") else { throw isContainer(argument.path) }
+            let target = try target(call, name: argument.path.trunk.rawValue)
+            return try await download.get(folder: argument.path, to: target)
+        }
+        let node = try await TreeListing.node(at: argument.path, in: open)
+        let text = try await NodeText.of(node, at: argument.path, in: open)
+        guard let name = LocalName.of(node.name) else {
+            throw Failure("no file can have the name of \(TreeText.named(argument.path)): name the file", .usage)
+        }
+        let target = try target(call, name: name.text)
+        if text.kind == .file || (text.kind == .both && !call.flag("recursive")) {
+            return try await download.get(file: text, to: target)
+        }
+        guard call.flag("recursive") else { throw isContainer(argument.path) }
+        try await download.get(folder: argument.path, to: target)
     }
 
     private static func isContainer(_ path: TreePath) -> Failure {
@@ -55,17 +64,27 @@ enum GetCall {
         for text in call.arguments("PATH") { arguments.append(try TreeArgument(text)) }
         let (isOffline, all) = (call.flag("offline"), arguments)
         try await OpenTree.run(call, isOnline: !isOffline) { open throws(Failure) in
-            if !isOffline { try await open.ready("nothing was read", offline: "what is here is read") }
-            let download = NodeDownload(open: open, isOffline: isOffline, isForced: false)
-            for argument in all {
-                guard !argument.path.isTrunk else { throw isContainer(argument.path) }
-                let node = try await TreeListing.node(at: argument.path, in: open)
-                let source = try await download.source(of: node, at: argument.path, streams: true)
-                try await source.read { bytes throws(Failure) in
-                    guard Terminal.write(bytes, to: Terminal.standardOutput) else { throw .output }
-                }
-                await download.release(source, of: node)
+            let offline = "what is here is read"
+            if !isOffline { try await open.ready("nothing was read", offline: offline) }
+            let uses = all.map { _ in OpenTree.PointerUse.branch }
+            try await open.through(all, uses, isOffline: isOffline, "nothing was read", offline: offline) {
+                open, all throws(Failure) in try await write(all, isOffline, open)
             }
+        }
+    }
+
+    private static func write(
+        _ all: [TreeArgument], _ isOffline: Bool, _ open: OpenTree
+    ) async throws(Failure) {
+        let download = NodeDownload(open: open, isOffline: isOffline, isForced: false)
+        for argument in all {
+            guard !argument.path.isTrunk else { throw isContainer(argument.path) }
+            let node = try await TreeListing.node(at: argument.path, in: open)
+            let source = try await download.source(of: node, at: argument.path, streams: true)
+            try await source.read { bytes throws(Failure) in
+                guard Terminal.write(bytes, to: Terminal.standardOutput) else { throw .output }
+            }
+            await download.release(source, of: node)
         }
     }
 }

@@ -50,7 +50,7 @@ struct NodeText: Sendable {
 
     var json: String {
         var object: JSONObject = [
-            "path": .string(path.description), "name": .string(node.name.text), "id": .string(node.id.text),
+            "path": .string(TreeText.text(path)), "name": .string(node.name.text), "id": .string(node.id.text),
             "kind": .string(kind.rawValue), "version": .number(JSONNumber(node.version)),
         ]
         if let size { object["size"] = .number(JSONNumber(Int64(clamping: size))) }
@@ -58,6 +58,7 @@ struct NodeText: Sendable {
         if let changed = node.changed { object["changed"] = .number(JSONNumber(changed)) }
         if let burns = node.burnTime { object["burns"] = .number(JSONNumber(burns)) }
         if node.isPending { object["pending"] = .bool(true) }
+        if let invite = node.branch { object["branch"] = .string(invite.branch.text) }
         return JSONValue.object(object).serializedText + "\n"
     }
 }

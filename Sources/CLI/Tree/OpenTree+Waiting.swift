@@ -29,6 +29,46 @@ extension OpenTree {
             // The stream ends with the task, or with the tree.
             throw TreeError(Task.isCancelled ? .cancelled : .closed, "the tree is closed")
         }
+        try await verifyAuthors(consequence)
+    }
+
+    /// What other members of shared branches have written is shown when their keys were looked up: a command that ends
+    /// at once waits for that.
+    private func verifyAuthors(_ consequence: String) async throws(Failure) {
+        let tree = tree
+        try await waiting(.unread(consequence)) { () throws(TreeError) in
+            while await tree.sharing.awaitsRecords {
+                // A sleep that was cancelled: the wait is over.
+                guard (try? await Task.sleep(for: Self.recordPause)) != nil else { return }
+            }
+        }
+        let waiting = try await growing(consequence) { () throws(TreeError) in try await tree.sharing.lookUpAuthors() }
+        try await reportFaults(consequence)
+        guard !waiting.isEmpty else { return }
+        let names = try await AuthorNames(self)
+        for author in waiting {
+            let name = Screen.safe(names.name(of: author.author))
+            let next = HiddenMessages.next(author.reason, name)
+            Terminal.writeError(
+                "\(Counts.nodes(author.nodes)) of \(name) not shown as written last: \(author.detail). \(next)\n")
+        }
+    }
+
+    /// Names what the server shows of shared branches and is not genuine.
+    private func reportFaults(_ consequence: String) async throws(Failure) {
+        let tree = tree
+        let faults = try await growing(consequence) { () throws(TreeError) in
+            try await tree.quarantined.filter { $0.kind == .sharing }
+        }
+        for fault in faults.prefix(Self.refusalsShownMax) {
+            let path = try await growing(consequence) { () throws(TreeError) in try await tree.path(of: fault.node) }
+            Terminal.writeError(
+                "\(path.map(TreeText.named) ?? fault.node.text): what the server shows of it is not genuine, and not "
+                    + "shown: \(fault.detail)\n")
+        }
+        if faults.count > Self.refusalsShownMax {
+            Terminal.writeError("\(faults.count - Self.refusalsShownMax) more nodes are not genuine\n")
+        }
     }
 
     /// The operations that wait now.
@@ -64,6 +104,9 @@ extension OpenTree {
             try await giveUp(id, what, refused)
         }
     }
+
+    /// Between two looks whether requested records have arrived.
+    private static let recordPause = Duration.milliseconds(10)
 
     /// A wait ends by `WaitBudget`, not by the tree's own bound.
     static let longestWaitSeconds = 86_400

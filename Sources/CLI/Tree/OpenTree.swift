@@ -157,14 +157,17 @@ struct OpenTree: Sendable {
 
     /// Names the changes that wait for the user, one line each.
     ///
+    /// - Parameter pointer: the pointer node of the branch that this is; nil: the own tree.
     /// - Returns: the exit code that follows from them; nil without any.
-    func reportRefused() async -> ExitCode? {
+    func reportRefused(in pointer: TreePath? = nil) async -> ExitCode? {
         guard let queue = try? await tree.queue else { return nil }
         let refused = queue.filter(\.needsApp)
+        let place = pointer.map { " --in \(TreeText.named($0))" } ?? ""
         for operation in refused.prefix(Self.refusalsShownMax) {
             let path = await QueueText.place(of: operation, in: tree)
             Terminal.writeError(
-                "thicket: \(path): \(QueueText.state(operation.state)); 'thicket tree queue' shows what waits\n")
+                "thicket: \(path): \(QueueText.state(operation.state)); 'thicket tree queue\(place)' shows what waits\n"
+            )
         }
         if refused.count > Self.refusalsShownMax {
             Terminal.writeError("thicket: \(refused.count - Self.refusalsShownMax) more changes wait for you\n")

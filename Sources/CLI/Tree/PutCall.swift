@@ -27,27 +27,37 @@ enum PutCall {
         let input = same(sources[0], "-") ? try StandardInput(besideProfileOf: call) : nil
         defer { input?.close() }
         try await OpenTree.run(call, isOnline: !isOffline) { open throws(Failure) in
-            if !isOffline { try await open.ready("nothing was sent", offline: "the change is kept here") }
-            if call.flag("parents") {
-                let above = target.isContainer ? target.path : target.path.parent ?? target.path
-                try await makeParents(above, in: open)
-            }
-            let upload = FolderUpload(open, call, isOffline: isOffline)
-            let places = try await places(of: sources, target, in: open)
-            for (source, path) in try await apart(places, upload) {
-                if let input {
-                    try await upload.put(file: input.file, at: path)
-                } else if Files.isFolder(source) {
-                    try await upload.put(folder: source, at: path)
-                } else {
-                    do throws(Failure) { try await upload.put(file: LocalFile(path: source), at: path) } catch {
-                        guard places.count > 1 else { throw error }
-                        try upload.record(source, error)
-                    }
+            let offline = "the change is kept here"
+            if !isOffline { try await open.ready("nothing was sent", offline: offline) }
+            try await open.through(
+                [target], [.branch], isOffline: isOffline, "nothing was sent", offline: offline
+            ) { open, targets throws(Failure) in try await put(sources, input, targets[0], call, isOffline, open) }
+        }
+    }
+
+    private static func put(
+        _ sources: [String], _ input: StandardInput?, _ target: TreeArgument, _ call: Call, _ isOffline: Bool,
+        _ open: OpenTree
+    ) async throws(Failure) {
+        if call.flag("parents") {
+            let above = target.isContainer ? target.path : target.path.parent ?? target.path
+            try await makeParents(above, in: open)
+        }
+        let upload = FolderUpload(open, call, isOffline: isOffline)
+        let places = try await places(of: sources, target, in: open)
+        for (source, path) in try await apart(places, upload) {
+            if let input {
+                try await upload.put(file: input.file, at: path)
+            } else if Files.isFolder(source) {
+                try await upload.put(folder: source, at: path)
+            } else {
+                do throws(Failure) { try await upload.put(file: LocalFile(path: source), at: path) } catch {
+                    guard places.count > 1 else { throw error }
+                    try upload.record(source, error)
                 }
             }
-            try upload.finish(isSingle: places.count == 1 && !Files.isFolder(places[0].source))
         }
+        try upload.finish(isSingle: places.count == 1 && !Files.isFolder(places[0].source))
     }
 
     /// Makes the nodes of a path that do not exist.

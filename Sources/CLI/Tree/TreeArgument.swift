@@ -11,6 +11,8 @@ struct TreeArgument: Sendable {
     /// The text ends in `/`.
     let isContainer: Bool
 
+    init(_ path: TreePath, isContainer: Bool) { (self.path, self.isContainer) = (path, isContainer) }
+
     /// - Parameter standard: for an empty text, which stands for no text; nil: an empty text is an error.
     /// - Throws: `usage`.
     init(_ text: String, standard: TreePath? = nil) throws(Failure) {
@@ -51,11 +53,30 @@ enum TreeText {
         return text.split(separator: "\n", omittingEmptySubsequences: false).joined(separator: "\\u{a}")
     }
 
-    static func shown(_ path: TreePath) -> String { shown(path.description) }
+    static func shown(_ path: TreePath) -> String { shown(text(path)) }
+
+    /// Where the paths of the tree that a command works in are in the own tree.
+    struct Prefix: Sendable {
+        /// The root of a branch, in the branch.
+        let inner: TreePath
+        /// The pointer node, in the own tree.
+        let outer: TreePath
+    }
+
+    @TaskLocal static var prefix: Prefix?
+
+    /// A path as it would be typed.
+    static func text(_ path: TreePath) -> String {
+        guard let prefix, path.trunk == prefix.inner.trunk, path.depth >= prefix.inner.depth else {
+            return path.description
+        }
+        let names = prefix.outer.names + path.names.dropFirst(prefix.inner.depth)
+        return TreePath(prefix.outer.trunk, names: names).description
+    }
 
     /// In a message on standard error.
     static func named(_ path: TreePath) -> String {
-        Screen.safe(path.description).split(separator: "\n", omittingEmptySubsequences: false)
+        Screen.safe(text(path)).split(separator: "\n", omittingEmptySubsequences: false)
             .joined(separator: "\\u{a}")
     }
 

@@ -7,13 +7,16 @@ import ThicketTreesystem
 enum TreeChanges {
     /// Opens the tree for a change, which with `--offline` is kept here.
     private static func changing(
-        _ call: Call, _ consequence: String,
-        _ body: @escaping @Sendable (OpenTree, _ isOffline: Bool) async throws(Failure) -> Void
+        _ call: Call, _ consequence: String, _ arguments: [TreeArgument], _ uses: [OpenTree.PointerUse],
+        _ body: @escaping @Sendable (OpenTree, [TreeArgument], _ isOffline: Bool) async throws(Failure) -> Void
     ) async throws(Failure) {
         let isOffline = call.flag("offline")
         try await OpenTree.run(call, isOnline: !isOffline) { open throws(Failure) in
-            if !isOffline { try await open.ready(consequence, offline: "the change is kept here") }
-            try await body(open, isOffline)
+            let offline = "the change is kept here"
+            if !isOffline { try await open.ready(consequence, offline: offline) }
+            try await open.through(arguments, uses, isOffline: isOffline, consequence, offline: offline) {
+                open, arguments throws(Failure) in try await body(open, arguments, isOffline)
+            }
         }
     }
 
@@ -30,19 +33,20 @@ enum TreeChanges {
     // MARK: - mkdir
 
     static func makeContainers(_ call: Call) async throws(Failure) {
-        var paths = [TreePath]()
+        var arguments = [TreeArgument]()
         for text in call.arguments("PATH") {
             let argument = try TreeArgument(text)
             guard !argument.path.isTrunk else {
                 throw Failure("\(TreeText.named(argument.path)) is there always; it cannot be made", .usage)
             }
-            paths.append(argument.path)
+            arguments.append(argument)
         }
-        let (all, makesParents) = (paths, call.flag("parents"))
-        try await changing(call, "nothing was made") { open, isOffline throws(Failure) in
+        let makesParents = call.flag("parents")
+        try await changing(call, "nothing was made", arguments, arguments.map { _ in .node }) {
+            open, arguments, isOffline throws(Failure) in
             let tree = open.tree
             let earlier = try await open.queued()
-            for path in all {
+            for path in arguments.map(\.path) {
                 let operations = try await growing("cannot make \(TreeText.named(path))") { () throws(TreeError) in
                     if makesParents {
                         try await tree.createAll(at: path)
@@ -75,10 +79,14 @@ enum TreeChanges {
     static func move(_ call: Call) async throws(Failure) {
         let from = try TreeArgument(call.argument("PATH"))
         let to = try TreeArgument(call.argument("TARGET"))
-        guard let name = from.path.name else {
+        guard !from.path.isTrunk else {
             throw Failure("\(TreeText.named(from.path)) cannot be moved", .usage)
         }
-        try await changing(call, "nothing was moved") { open, isOffline throws(Failure) in
+        // A pointer node gets another name by a target that is the path of none.
+        try await changing(call, "nothing was moved", [from, to], [.node, .branch]) {
+            open, arguments, isOffline throws(Failure) in
+            let (from, to) = (arguments[0], arguments[1])
+            guard let name = from.path.name else { return }
             let tree = open.tree
             let earlier = try await open.queued()
             let node = try await TreeListing.node(at: from.path, in: open)
@@ -99,18 +107,18 @@ enum TreeChanges {
     // MARK: - rm
 
     static func remove(_ call: Call) async throws(Failure) {
-        var paths = [TreePath]()
+        var arguments = [TreeArgument]()
         for text in call.arguments("PATH") {
             let argument = try TreeArgument(text)
             guard !argument.path.isTrunk else {
                 throw Failure("\(TreeText.named(argument.path)) cannot be removed", .usage)
             }
-            paths.append(argument.path)
+            arguments.append(argument)
         }
-        let all = paths
-        try await changing(call, "nothing was removed") { open, isOffline throws(Failure) in
+        try await changing(call, "nothing was removed", arguments, arguments.map { _ in .node }) {
+            open, arguments, isOffline throws(Failure) in
             var missing = [String]()
-            for path in all {
+            for path in arguments.map(\.path) {
                 if try await !remove(path, call, open, isOffline) { missing.append(TreeText.named(path)) }
             }
             guard missing.isEmpty || call.flag("force") else {
@@ -125,6 +133,12 @@ enum TreeChanges {
     ) async throws(Failure) -> Bool {
         let (tree, what) = (open.tree, "remove \(TreeText.named(path))")
         let isRecursive = call.flag("recursive")
+        let node = try await growing("cannot \(what)") { () throws(TreeError) in try await tree.node(at: path) }
+        guard node?.branch == nil || call.flag("force") else {
+            throw Failure(
+                "\(TreeText.named(path)) is a branch of another account: 'thicket tree leave' leaves it, and --force "
+                    + "removes the pointer node alone", .usage)
+        }
         let operation = try await growing("cannot \(what)") {
             () throws(TreeError) -> (found: Bool, id: OperationID?)? in
             guard let node = try await tree.node(at: path) else { return (false, nil) }

@@ -17,6 +17,20 @@ enum TreeListing {
         }
     }
 
+    /// The same, in the tree that the path is in.
+    static func reading(
+        _ call: Call, _ argument: TreeArgument,
+        _ body: @escaping @Sendable (OpenTree, TreeArgument) async throws(Failure) -> Void
+    ) async throws(Failure) {
+        let isOffline = call.flag("offline")
+        try await reading(call) { open throws(Failure) in
+            try await open.through(
+                [argument], [.branch], isOffline: isOffline, "the branch was not read",
+                offline: "the copy kept here is shown"
+            ) { open, arguments throws(Failure) in try await body(open, arguments[0]) }
+        }
+    }
+
     /// The node at a path, or a trunk.
     static func place(
         _ argument: TreeArgument, in open: OpenTree
@@ -57,7 +71,7 @@ enum TreeListing {
 
     static func list(_ call: Call) async throws(Failure) {
         let argument = try TreeArgument(call.argument("PATH"), standard: TreePath(.home))
-        try await reading(call) { open throws(Failure) in
+        try await reading(call, argument) { open, argument throws(Failure) in
             let (parent, node) = try await place(argument, in: open)
             if let node, !argument.isContainer {
                 let text = try await NodeText.of(node, at: argument.path, in: open)
@@ -88,7 +102,7 @@ enum TreeListing {
     static func outline(_ call: Call) async throws(Failure) {
         let argument = try TreeArgument(call.argument("PATH"), standard: TreePath(.home))
         let depth = try call.number("depth", in: 1...TreeLimits.depthMax, default: TreeLimits.depthMax)
-        try await reading(call) { open throws(Failure) in
+        try await reading(call, argument) { open, argument throws(Failure) in
             _ = try await place(argument, in: open)
             if !call.flag("json") { try LineOutput.write(TreeText.shown(argument.path) + "\n") }
             try await each(below: argument.path, in: open) { text throws(Failure) in
@@ -106,7 +120,7 @@ enum TreeListing {
     static func usage(_ call: Call) async throws(Failure) {
         let argument = try TreeArgument(call.argument("PATH"), standard: TreePath(.home))
         let depth = try call.number("depth", in: 0...TreeLimits.depthMax, default: 1)
-        try await reading(call) { open throws(Failure) in
+        try await reading(call, argument) { open, argument throws(Failure) in
             let (_, node) = try await place(argument, in: open)
             var sums = UsageSums(start: argument.path.depth, depth: depth)
             var first = UsageSums.Sum(path: argument.path)
@@ -128,7 +142,7 @@ enum TreeListing {
                 "\(TreeText.size(sum.bytes))\t\(Counts.nodes(sum.nodes))\t\(TreeText.shown(sum.path))\n")
         }
         let object: JSONObject = [
-            "path": .string(sum.path.description), "bytes": .number(JSONNumber(Int64(clamping: sum.bytes))),
+            "path": .string(TreeText.text(sum.path)), "bytes": .number(JSONNumber(Int64(clamping: sum.bytes))),
             "stored": .number(JSONNumber(Int64(clamping: sum.stored))),
             "nodes": .number(JSONNumber(Int64(sum.nodes))),
         ]
@@ -140,7 +154,7 @@ enum TreeListing {
     static func find(_ call: Call) async throws(Failure) {
         let argument = try TreeArgument(call.argument("PATH"), standard: TreePath(.home))
         let filter = try NodeFilter(call)
-        try await reading(call) { open throws(Failure) in
+        try await reading(call, argument) { open, argument throws(Failure) in
             _ = try await place(argument, in: open)
             var count = 0
             try await each(below: argument.path, in: open) { text throws(Failure) in
@@ -159,7 +173,7 @@ enum TreeListing {
     static func log(_ call: Call) async throws(Failure) {
         let argument = try TreeArgument(call.argument("PATH"), standard: TreePath(.home))
         let limit = try call.number("limit", in: 1...10_000, default: 20)
-        try await reading(call) { open throws(Failure) in
+        try await reading(call, argument) { open, argument throws(Failure) in
             _ = try await place(argument, in: open)
             var newest = NewestNodes(limit: limit)
             try await each(below: argument.path, in: open) { text throws(Failure) in newest.add(text) }

@@ -106,7 +106,7 @@ enum TreeSync {
     // MARK: - queue
 
     static func queue(_ call: Call) async throws(Failure) {
-        try await OpenTree.run(call, isOnline: false, isAboutQueue: true) { open throws(Failure) in
+        try await open(call, isOnline: false, "the queue was not read") { open throws(Failure) in
             let tree = open.tree
             for operation in try await operations(open) {
                 if call.flag("json") {
@@ -118,6 +118,17 @@ enum TreeSync {
                     "\(operation.id)  \(QueueText.kind(operation.kind)) \(place): \(QueueText.state(of: operation))\n"
                 )
             }
+        }
+    }
+
+    /// Opens the tree whose queue a command is about.
+    private static func open(
+        _ call: Call, isOnline: Bool, _ consequence: String,
+        _ body: @escaping @Sendable (OpenTree) async throws(Failure) -> Void
+    ) async throws(Failure) {
+        let pointer = call.value("in")
+        try await OpenTree.run(call, isOnline: isOnline, isAboutQueue: true) { open throws(Failure) in
+            try await open.in(pointer, isOffline: !isOnline, consequence, body)
         }
     }
 
@@ -149,7 +160,7 @@ enum TreeSync {
     }
 
     static func retry(_ call: Call) async throws(Failure) {
-        try await OpenTree.run(call, isOnline: true, isAboutQueue: true) { open throws(Failure) in
+        try await open(call, isOnline: true, "nothing was sent") { open throws(Failure) in
             try await open.ready("nothing was sent")
             let tree = open.tree
             var failure: Failure?
@@ -175,7 +186,7 @@ enum TreeSync {
     }
 
     static func discard(_ call: Call) async throws(Failure) {
-        try await OpenTree.run(call, isOnline: false, isAboutQueue: true) { open throws(Failure) in
+        try await open(call, isOnline: false, "nothing was dropped") { open throws(Failure) in
             let tree = open.tree
             // The newest first: earlier ones may be needed by it.
             for operation in try await chosen(call, open).reversed() {

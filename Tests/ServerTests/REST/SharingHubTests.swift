@@ -209,6 +209,7 @@ struct SharingHubTests {
         }
         frames.insert(try open(branch(), token: "ann-token").take())
         #expect(frames.count == 1 && frames.first?.count == 1 && frames.first?[0].contains("401") == true, "\(frames)")
+        #expect(frames.first?[0].contains("\"no-read\"") == true, "devices read the text: \(frames)")
         #expect(bodies.count == 1)
         #expect(try ask("GET /1/app/\(branch())/usage", token: "ann-token").body == bodies.first)
         // No tree was made by any of them.

@@ -20,7 +20,7 @@ struct WitnessBookTests {
         try await book.requireWitness(key.verifyingKey.octets)
         await #expect(throws: PeopleError.self) { _ = try await book.keys(of: ann.user) }
         let token = await ann.session.accessToken
-        let port = bench.server.port
+        let port = bench.port
         let run = WitnessRun(
             app: "notes", key: key,
             ask: { (method, path, body) throws(WitnessRun.Failure) in

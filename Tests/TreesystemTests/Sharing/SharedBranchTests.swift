@@ -1,6 +1,7 @@
 import Testing
 import ThicketClient
 import ThicketProtocol
+import ThicketTestSupport
 import ThicketTree
 import ThicketTreeShape
 
@@ -230,6 +231,47 @@ struct SharedBranchTests {
         await branch.close()
         try other.session.removeBranch(of: invite.owner, root: invite.root)
         await shared.close(other)
+    }
+
+    @Test("S7: a member with s adds a reader, which is served; without s nothing is added")
+    func furtherSharing() async throws {
+        let shared = try await shared()
+        let dave = try await shared.bench.person("dave")
+        let bob = try await shared.branch(shared.bob)
+        try await bob.waitUntilSynced(timeout: PeopleBench.patience)
+        // Without the letter the change is refused, here or by the server.
+        await #expect(throws: TreeError.self) {
+            let operation = try await bob.sharing.share(shared.root, with: [dave.user: .read])
+            try await bob.wait(for: operation, timeout: PeopleBench.patience)
+        }
+        for operation in try await bob.queue { try await bob.discard(operation.id) }
+        #expect(try await shared.ann.tree.sharing.members(of: shared.root)?[dave.user] == nil)
+
+        let granting = try await shared.ann.tree.sharing.setPermissions(.all, of: shared.bob.user, in: shared.root)
+        try await shared.ann.tree.wait(for: granting, timeout: PeopleBench.patience)
+        while try await bob.sharing.members(of: shared.root)?[shared.bob.user] != .all {
+            try await bob.waitUntilSynced(timeout: PeopleBench.patience)
+            await pauseBetweenLooks()
+        }
+        let adding = try await bob.sharing.share(shared.root, with: [dave.user: .read])
+        try await bob.wait(for: adding, timeout: PeopleBench.patience)
+        let branch = try await shared.branch(dave)
+        try await has("album/photo", branch)
+        #expect(try await branch.data(of: shared.photo) == Array("one".utf8))
+        #expect(try await branch.data(of: shared.film) == large)
+        let carol = try await shared.branch(shared.carol)
+        try await has("album/photo", carol)
+        #expect(try await carol.sharing.members(of: shared.root)?[dave.user] == .read)
+        for tree in [branch, carol] { #expect(try await tree.quarantined.isEmpty) }
+        // The owner removes what a member has added.
+        while try await shared.ann.tree.sharing.members(of: shared.root)?[dave.user] == nil {
+            try await shared.ann.tree.waitUntilSynced(timeout: PeopleBench.patience)
+            await pauseBetweenLooks()
+        }
+        let events = branch.sharing.events
+        try await shared.remove(dave)
+        for await event in events where event == .revoked { break }
+        await shared.close(dave)
     }
 
     @Test("only members are invited, to branches whose list the server has")

@@ -1,0 +1,109 @@
+import Testing
+import ThicketBlocking
+import ThicketProcesses
+import ThicketProtocol
+
+@testable import ThicketCLI
+
+/// Shared branches of several accounts, with the real programs.
+@Suite("thicket tree: shared branches", .blocking)
+struct ShareCommandTests {
+    private let homes: ShareHomes
+    private var bench: CommandBench { homes.bench }
+
+    init() throws { homes = try ShareHomes() }
+
+    @discardableResult
+    private func good(_ user: String, _ words: String...) throws -> String {
+        try bench.good(["tree"] + words, home: user)
+    }
+
+    private func run(_ user: String, _ words: String...) throws -> ChildProcess.Outcome {
+        try bench.run(["tree"] + words, home: user)
+    }
+
+    @Test("members read and write a branch by paths through their pointer nodes, small and large contents")
+    func members() throws {
+        try homes.shareAlbum()
+        #expect(try good("ben", "ls", "album") == "film\nphoto\n")
+        #expect(try good("cem", "find", "from-ann") == "home/from-ann/film\nhome/from-ann/photo\n")
+        #expect(try good("cem", "cat", "from-ann/photo") == "one\n")
+        try good("cem", "get", "from-ann/film", bench.path("copy"))
+        try homes.shell("cmp film copy")
+        try bench.write("text", "by ben\n")
+        try homes.shell("head -c 2M /dev/urandom > more")
+        try good("ben", "put", bench.path("text"), "album/photo")
+        try good("ben", "mkdir", "album/folder")
+        #expect(
+            try good("ben", "put", bench.path("more"), "album/folder/") == "home/album/folder/more is at version 1\n")
+        #expect(try good("ann", "cat", "album/photo") == "by ben\n")
+        try good("ann", "get", "album/folder/more", bench.path("copy-2"))
+        try homes.shell("cmp more copy-2")
+        try good("ben", "mv", "album/folder/more", "album/renamed")
+        #expect(try good("cem", "ls", "from-ann") == "film\nfolder/\nphoto\nrenamed\n")
+        try good("ben", "rm", "album/folder")
+        #expect(try good("ann", "ls", "album") == "film\nphoto\nrenamed\n")
+        #expect(try good("cem", "cat", "--offline", "from-ann/photo") == "by ben\n")
+        // A reader's change is refused and undone.
+        let refused = try run("cem", "rm", "from-ann/photo")
+        #expect(refused.code == 4 && refused.errors.contains("permission"), "\(refused)")
+        #expect(try good("cem", "cat", "from-ann/photo") == "by ben\n")
+        let apart = try run("cem", "mv", "from-ann/photo", "photo")
+        #expect(apart.code == 2 && apart.errors.contains("'thicket tree get'"), "\(apart)")
+    }
+
+    @Test("a removed member is told what it can do, and the others go on; one that leaves asks the owner")
+    func removal() throws {
+        try homes.shareAlbum()
+        try good("cem", "ls", "from-ann")
+        #expect(try good("ann", "unshare", "album", "cem") == "cem is removed from home/album\n")
+        let removed = try run("cem", "ls", "from-ann")
+        #expect(removed.code == 4 && removed.errors.contains("'thicket tree leave home/from-ann'"), "\(removed)")
+        #expect(try good("cem", "ls", "--offline", "from-ann") == "film\nphoto\n")
+        #expect(try good("cem", "shared") == "home/from-ann  of ann (verified)  is not shared with you any more\n")
+        #expect(try good("ann", "shared") == "home/album\n    rw  ben (verified)\n")
+        #expect(try good("ben", "shared") == "home/album  of ann (verified)  you have rw\n")
+        try good("cem", "leave", "from-ann")
+        #expect(try good("cem", "ls") == "")
+        let left = try good("ben", "leave", "album")
+        #expect(left == "home/album is left; ann is asked to remove you from the list\n")
+        let asked = try good("ann", "shared")
+        #expect(
+            asked.contains("ben (verified)  asks to leave: 'thicket tree unshare home/album ben' does it"), "\(asked)")
+        #expect(try good("ann", "inbox").contains("asks to leave"))
+        try good("ann", "unshare", "album", "ben")
+        #expect(try !good("ann", "inbox").contains("home/album ben"))
+        #expect(try good("ann", "unshare", "album") == "home/album is shared no more\n")
+        #expect(try good("ann", "shared") == "")
+        #expect(try good("ann", "cat", "album/photo") == "one\n")
+    }
+
+    @Test("what cannot be shared, invited or accepted is refused before anything is sent, with the next step")
+    func refusals() throws {
+        try good("ann", "mkdir", "album")
+        func refused(_ user: String, _ code: Int32, _ text: String, _ words: String...) throws {
+            let outcome = try bench.run(["tree"] + words, home: user)
+            #expect(outcome.code == code && outcome.errors.contains(text), "\(outcome)")
+        }
+        try refused("ann", 3, "Is the name right?", "share", "album", "nobody")
+        try refused("ann", 2, "is this account", "share", "album", "ann")
+        try refused("ann", 2, "are not letters", "share", "album", "ben:x")
+        try refused("ann", 3, "there is no home/nothing", "share", "nothing", "ben")
+        try refused("ann", 2, "cannot be shared", "share", "home", "ben")
+        try refused("ann", 2, "'thicket tree share home/album USER'", "invite", "album", "ben")
+        try refused("ann", 2, "'thicket tree share home/album USER'", "perm", "album", "ben", "r")
+        try good("ann", "share", "album", "ben:wr")
+        try refused("ann", 2, "'thicket tree share home/album cem'", "invite", "album", "cem")
+        try refused("ann", 3, "'thicket tree shared' lists them", "unshare", "album", "cem")
+        try good("ann", "mkdir", "album/below")
+        try refused("ann", 2, "a branch is neither in a shared one", "share", "album/below", "cem")
+        try refused("ben", 3, "no invitation waits", "accept")
+        try good("ann", "perm", "album", "ben", "r")
+        #expect(try good("ann", "shared") == "home/album\n    r  ben (verified)\n")
+        try good("ann", "invite", "album", "ben")
+        try good("ben", "accept")
+        try refused("ben", 2, "its owner shares it", "share", "album", "cem")
+        try refused("ben", 2, "'thicket tree leave'", "rm", "album")
+
+    }
+}
