@@ -274,22 +274,7 @@ extension ThicketProgram {
     static let keys = Command(
         "keys",
         summary: "open the keys of a partner's user on this machine, or make them; replace keys, or put them back",
-        details: """
-            A partner's token logs you in and opens no content: the keys of your content are made on your first machine,
-            and are stored at the server under a content passphrase that the partner never sees, or on your machines and
-            in the words alone.
-
-            --rotate is for every user with keys: it replaces the key that signs your messages and the one to which others
-            seal them, for example after a machine was lost. The old key signs the new one in the server's key log, so
-            that your contacts need not do anything. What was sealed to the old key still opens, also for a thief.
-
-            --restored is for every user with keys, also with an account of the server, and for one case: the server's
-            operator has told you that a backup was restored there, and commands say that it shows an older version of
-            the account's keys. The keys that this machine has are then written there again. What the server has must
-            open with them and is merged with them; else nothing is written. If the login is lost, too, the password is
-            asked for: the one from the time of the backup. Begin with the machine that changed the keys last; machines
-            that still say so do it, too, and each that changed them after the backup does it before anything else.
-            """,
+        details: keysDetails,
         options: [
             .flag("make", "make the keys, on the first machine"),
             .flag("no-passphrase", "keep the keys on machines and in the words alone"), contentPassphraseOption,
@@ -332,3 +317,20 @@ extension ThicketProgram {
                     + "--token-file -", "the same login on another machine")
         ])
 }
+
+private let keysDetails = """
+    A partner's token logs you in and opens no content: the keys of your content are made on your first machine,
+    and are stored at the server under a content passphrase that the partner never sees, or on your machines and
+    in the words alone.
+
+    --rotate is for every user with keys: it replaces the key that signs your messages and the one to which others
+    seal them, for example after a machine was lost. The old key signs the new one in the server's key log, so
+    that your contacts need not do anything. What was sealed to the old key still opens, also for a thief.
+
+    --restored is for every user with keys, also with an account of the server, and for one case: the server's
+    operator has told you that a backup was restored there, and commands say that it shows an older version of
+    the account's keys. The keys that this machine has are then written there again. What the server has must
+    open with them and is merged with them; else nothing is written. If the login is lost, too, the password is
+    asked for: the one from the time of the backup. Begin with the machine that changed the keys last; machines
+    that still say so do it, too, and each that changed them after the backup does it before anything else.
+    """

@@ -33,6 +33,6 @@ final class RotationReports: Sendable {
 
     static func line(_ user: String, _ contacts: [Contact]) -> String {
         let name = Screen.safe(contacts.first { same($0.user, user) }?.name ?? user)
-        return "\(name) has new keys, and the ones before have signed them; 'thicket verify \(name)' shows the new number"
+        return "\(name) has new keys, and the ones before have signed them; 'thicket verify \(name)' shows the number"
     }
 }

@@ -93,7 +93,10 @@ struct TreeWatchView {
             guard !alarms.contains(alarm), alarms.count < PeopleLimits.alarmsMax else { return false }
             alarms.append(alarm)
             let text = "ALARM: \(Screen.safe(alarm.text)). 'thicket keylog' says more"
-            return write("! \(text)", ["event": "alarm", "code": .string(alarm.code), "detail": .string(alarm.text)], nil)
+            let object: JSONObject = [
+                "event": "alarm", "code": .string(alarm.code), "detail": .string(alarm.text),
+            ]
+            return write("! \(text)", object, nil)
         case .rotated(_, let keys):
             guard !RotationReports.isHandle(keys.user) else { return false }
             let line = RotationReports.line(keys.user, contacts)

@@ -18,7 +18,8 @@ extension ClientSession {
         do throws(ClientError) {
             part = try parts.part("people", isOwned: true) { () throws(ClientError) in
                 isNew = true
-                let reading = OwnBundle(account: account, sync: sync, calls: calls, keeper: keeper, isPartner: isPartner)
+                let reading = OwnBundle(
+                    account: account, sync: sync, calls: calls, keeper: keeper, isPartner: isPartner)
                 return PeoplePart(
                     try KeyBook(
                         app: account.app, user: account.user,
@@ -98,7 +99,8 @@ private struct OwnBundle: Sendable {
         let token = try await keeper.token().text
         do throws(AccountError) {
             // A flow without a change reads, and compares with what this device has seen.
-            var flow = BundleFlow(sync.openAccount ?? account, isPartner ? .partner(token: token) : .user(token: token)) { _ in }
+            var flow = BundleFlow(sync.openAccount ?? account, isPartner ? .partner(token: token) : .user(token: token))
+            { _ in }
             var step = try flow.begin()
             while true {
                 switch step {

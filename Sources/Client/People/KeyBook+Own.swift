@@ -109,9 +109,9 @@ extension KeyBook {
         _ = try result.get()
     }
 
-    /// Checks the own entries as a session does at its start: not within an hour of the last check of this device, unless
-    /// that saw other keys than the session has. What
-    /// is found is reported by events and kept; a check that fails is made again by the next session.
+    /// Checks the own entries as a session does at its start: not within an hour of the last check of this device,
+    /// unless that saw other keys than the session has. What is found is reported by events and kept; a check that
+    /// fails is made again by the next session.
     public func checkOwnAtStart() async {
         let (time, known) = (now(), own)
         let isDue = try? read { state in

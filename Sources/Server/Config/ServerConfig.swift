@@ -56,7 +56,7 @@ public struct ServerConfig: Sendable, Equatable {
     public var keyFile = "server.key"
     /// File of the secret that signs the key logs; without a slash, in the data folder.
     public var keyLogKeyFile = "keylog.key"
-    /// Keys of the witnesses whose confirmations of the key logs are accepted, hexadecimal, separated by commas; or none.
+    /// Keys of the witnesses whose confirmations of the key logs are accepted: hexadecimal, with commas; or none.
     public var keyLogWitnesses = "none"
 
     /// How long a partner's token is accepted after its end, 0 s...2 min.

@@ -48,7 +48,9 @@ enum KeyRenewal {
         let question = KeyQuestion(user, keyID: keyID)
         let isAbsent = skeleton.messages.absent.contains(question)
         if id == skeleton.branches.memberRoot {
-            if isAbsent { try Branches.endWaiting(id, &skeleton) } else {
+            if isAbsent {
+                try Branches.endWaiting(id, &skeleton)
+            } else {
                 try Branches.wait(id, text, version, question, &skeleton)
             }
             return !isAbsent

@@ -101,11 +101,15 @@ struct KeyLogUpkeepTests {
     @Test(
         "a damaged entry, a missing one and a row of another user are found",
         arguments: [
-            "UPDATE key_entry SET bytes = CAST(substr(bytes, 1, length(bytes) - 1) || x'00' AS BLOB) WHERE place = 1",
+            """
+            UPDATE key_entry SET bytes =
+                CAST(substr(bytes, 1, length(bytes) - 10) || x'0000' || substr(bytes, length(bytes) - 7) AS BLOB)
+            WHERE place = 1
+            """,
             "DELETE FROM key_entry WHERE place = 2",
             "UPDATE key_entry SET user = 'mallory' WHERE place = 1",
             "UPDATE key_entry SET number = 7 WHERE place = 3",
-            "UPDATE key_log SET head = CAST(x'00' || substr(head, 2) AS BLOB)",
+            "UPDATE key_log SET head = CAST(substr(head, 1, 8) || x'0000' || substr(head, 11) AS BLOB)",
         ])
     func damaged(sql: String) throws {
         let bench = try KeyLogServer()

@@ -135,7 +135,9 @@ struct KeyLogWitnessTests {
         #expect(stale.status == 400 && stale.code == "staleHead")
     }
 
-    @Test("A6: a witness refuses a fork and a log that shrank, keeps the evidence, and confirms nothing until it is explained")
+    @Test(
+        "A6: a witness refuses a fork and a log that shrank, keeps evidence, and confirms nothing until it is explained"
+    )
     func fork() throws {
         let key = Ed25519.SigningKey.random()
         let honest = try Liar(key, Array(Self.people.prefix(3)), time: Self.time)

@@ -27,7 +27,7 @@ struct QRCodeTests {
     func changed() throws {
         let code = try #require(QRCode(Self.digits(1)))
         let reader = QRReader(width: code.width) { row, column in
-            code.isDark(row, column) != (row == 20 && column == 20)
+            code.isDark(row, column) != (row == 12 && column == 22)
         }
         #expect(throws: QRReader.Fault.self) { _ = try reader.digits() }
     }
@@ -74,9 +74,11 @@ private struct QRReader {
         let places = (0..<6).map { (8, $0) } + [(8, 7), (8, 8), (7, 8)] + (0..<6).reversed().map { ($0, 8) }
         let value = places.reduce(0) { $0 << 1 | (isDark($1.0, $1.1) ? 1 : 0) } ^ 0b101_0100_0001_0010
         // The lower ten bits are the remainder of the upper five by the generator of the BCH code.
-        var rest = value
-        for bit in stride(from: 14, through: 10, by: -1) where rest >> bit & 1 == 1 { rest ^= 0b101_0011_0111 << (bit - 10) }
-        guard rest == 0 else { throw .format }
+        var remainder = value
+        for bit in stride(from: 14, through: 10, by: -1) where remainder >> bit & 1 == 1 {
+            remainder ^= 0b101_0011_0111 << (bit - 10)
+        }
+        guard remainder == 0 else { throw .format }
         return (value >> 13, value >> 10 & 0b111)
     }
 

@@ -48,7 +48,7 @@ struct ReplacedKeysTests {
         let between = try await send("between", from: bob, to: ann)
         try await expect(between, "between", from: bob, at: ann, second)
 
-        // The second device signs with the keys from before: the server refuses that, and the device reads the new ones.
+        // The second device signs with the keys from before: the server refuses that, and it reads the new ones.
         let own = try await send("from the second", from: second, to: bob)
         try await expect(own, "from the second", from: second, at: bob)
         let now = try #require(ann.session.account?.bundle)

@@ -3,7 +3,7 @@ public import ThicketCrypto
 /// The two keys under which an account is in the key log, with their secret halves (treesystem 4.12).
 public struct AccountKeyPair: Sendable {
     /// Most replaced pairs that a bundle keeps. With more, the keys cannot be replaced any more: what was sealed to a
-    /// pair that is dropped would not open, and the own entries in the log could not be told from foreign ones.
+    /// pair that is dropped would not open, and the own entries in the log would look like foreign ones.
     public static let earlierMax = 64
 
     /// Signs what the account writes for others.

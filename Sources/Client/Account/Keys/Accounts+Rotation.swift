@@ -27,7 +27,8 @@ extension Accounts {
         let changed = try await update(account, accessToken: accessToken) { _ = $0.replaceKeys(with: next) }
         guard changed.bundle.keyPair == next else {
             throw .unusable(
-                "the account has had \(AccountKeyPair.earlierMax) keys, and cannot have more: its bundle keeps all of them")
+                "the account has had \(AccountKeyPair.earlierMax) keys, and cannot have more: its bundle keeps all of them"
+            )
         }
         return changed
     }
