@@ -1,8 +1,8 @@
 import ThicketClient
 import ThicketCrypto
 
-/// Makes the derivation of keys from passwords and passphrases cheap for tests, which sign in often. The server is still
-/// given the parameters of the product. Release builds do not contain it.
+/// Makes the derivation of keys from passwords and passphrases cheap for tests, which sign in often. The server is
+/// still given the parameters of the product. Release builds do not contain it.
 enum CheapPasswords {
     #if DEBUG
         /// The variable of the environment by which tests tell their programs so.

@@ -80,11 +80,11 @@ extension OpenTree {
         guard let invite = pointer.branch else {
             throw Failure("\(TreeText.named(path)) is not a branch of another account", .usage)
         }
-        let (client, account) = (client, account)
+        let (client, account, keys) = (client, account, keys)
         return try await growing("the branch was not opened") { () throws(TreeError) in
             let tree = try await client.branch(
                 of: invite.owner, root: invite.root, invite: invite, nameConflicts: .adopt)
-            return OpenTree(client: client, tree: tree, account: account)
+            return OpenTree(client: client, tree: tree, account: account, keys: keys)
         }
     }
 

@@ -21,7 +21,7 @@ struct OpenTree: Sendable {
     let client: ClientSession
     let tree: Treesystem
     let account: Account
-    private let keys: KeyCall
+    let keys: KeyCall
 
     /// Opens the copy and, unless `isOnline` is false, starts to connect.
     ///

@@ -56,8 +56,8 @@ public struct OriginNode: Sendable, Hashable {
 ///
 /// `thicket/origin/1` ‖ 0, then each field with 16 bits of length: app, author, key id, device (8), recipients (each
 /// with 16 bits of length), conversation (32), counter (8), previous (32), sent (8), nodes (each id ‖ 0, or id ‖ 1 ‖
-/// data id ‖ length (8) ‖ SHA-256), head of the key log (144, or none), name (or none). These are signed; the signature (64) follows
-/// with its length. Numbers are big-endian. The form of a statement is unique.
+/// data id ‖ length (8) ‖ SHA-256), head of the key log (144, or none), name (or none). These are signed; the
+/// signature (64) follows with its length. Numbers are big-endian. The form of a statement is unique.
 public struct OriginStatement: Sendable, Hashable {
     /// Recipients of a message at most.
     public static let recipientsMax = 256

@@ -30,7 +30,7 @@ enum KeyRenewal {
         skeleton.messages.isRenewing = false
         if let identity, identity.user == skeleton.messages.identity?.user {
             skeleton.messages.identity = identity
-            skeleton.keyring.use(identity)
+            skeleton.keyring.adopt(identity)
         }
         guard identity != nil else { return }
         for id in skeleton.messages.renewals { skeleton.queue.pauses[id] = nil }

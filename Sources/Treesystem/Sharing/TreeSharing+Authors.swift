@@ -16,8 +16,8 @@ extension TreeSharing {
         public let detail: String
     }
 
-    /// Whether records were requested that have not arrived: a change that follows a record that is not believed does not
-    /// fit what this device has. `Treesystem.isCaughtUp` does not wait for them.
+    /// Whether records were requested that have not arrived: a change that follows a record that is not believed does
+    /// not fit what this device has. `Treesystem.isCaughtUp` does not wait for them.
     public var awaitsRecords: Bool { get async { await Self.awaitsRecords(tree) } }
 
     private static func awaitsRecords(_ tree: isolated Treesystem) -> Bool {

@@ -106,7 +106,7 @@ struct TreeKeyring {
     }
 
     /// Opens with these keys of the account from now on.
-    mutating func use(_ identity: MessageIdentity) { opener = NodeOpener(keys.tree, identity: identity) }
+    mutating func adopt(_ identity: MessageIdentity) { opener = NodeOpener(keys.tree, identity: identity) }
 
     mutating func forget(_ id: NodeID) { cache[id] = nil }
     mutating func forgetAll() { cache.removeAll() }

@@ -40,7 +40,9 @@ struct WitnessProgramTests {
         return String(key)
     }
 
-    @Test("a user that requires a witness gets no keys before it has confirmed the log, learns why, and goes on afterwards")
+    @Test(
+        "a user that requires a witness gets no keys before it has confirmed the log, learns why, and goes on afterwards"
+    )
     func required() throws {
         let key = try accepted()
         let late = try bench.run(["keylog", "--require-witness", key], home: "ann")
