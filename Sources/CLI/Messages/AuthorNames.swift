@@ -28,7 +28,10 @@ struct AuthorNames: Sendable {
         let book = try await open.people("the contacts cannot be read")
         var said = [String: String]()
         for node in nodes where said.count < Self.lookUpsMax {
-            guard let origin = node.origin, let name = origin.name, known[origin.author.text] == nil else { continue }
+            // A name that looks like an id, or like a standing, would pass for another account's.
+            guard let origin = node.origin, let name = origin.name, !PeopleCall.isID(name), !name.contains("("),
+                known[origin.author.text] == nil
+            else { continue }
             said[origin.author.text] = name
         }
         for (user, name) in said {

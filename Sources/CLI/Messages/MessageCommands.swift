@@ -59,7 +59,8 @@ enum MessageCommands {
         details: """
             POLICY is one of: everyone (the default), contacts, nobody. 'contacts' admits all contacts of this machine,
             and those of --admit; later contacts need another --admit. The server keeps the policy and answers a
-            refused sender as if the account did not exist. Messages that have arrived stay.
+            refused sender as if the account did not exist. Messages that have arrived stay. It is replaced as a whole:
+            of two machines that change it at the same moment, the last one counts.
             """,
         arguments: [.optional("POLICY", "everyone, contacts or nobody", .oneOf(["everyone", "contacts", "nobody"]))],
         options: [

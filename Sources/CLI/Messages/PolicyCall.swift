@@ -49,18 +49,22 @@ enum PolicyCall {
     private static func policy(
         _ word: String?, _ change: Change, _ session: ClientSession
     ) async throws(Failure) -> (InboxPolicy, [Contact]) {
-        var policy = try await trying("the policy of the inbox was not read") { () throws(ClientError) in
-            try await session.inboxPolicy()
-        }
         let contacts: [Contact]
+        var (admitted, blocked, unblocked) = (Set<UserID>(), Set<UserID>(), Set<UserID>())
+        // Looked up before the policy is read: as little time as possible lies between reading and replacing it.
         do throws(PeopleError) {
             let book = try await session.people()
             contacts = try await book.contacts().map(\.contact)
-            guard word != nil || !change.isEmpty else { return (policy, contacts) }
-            for text in change.admitted { policy.contacts.insert(try await PeopleCall.user(text, book)) }
-            for text in change.blocked { policy.blocked.insert(try await PeopleCall.user(text, book)) }
-            for text in change.unblocked { policy.blocked.remove(try await PeopleCall.user(text, book)) }
+            for text in change.admitted { admitted.insert(try await PeopleCall.user(text, book)) }
+            for text in change.blocked { blocked.insert(try await PeopleCall.user(text, book)) }
+            for text in change.unblocked { unblocked.insert(try await PeopleCall.user(text, book)) }
         } catch { throw Failure(what, people: error) }
+        var policy = try await trying("the policy of the inbox was not read") { () throws(ClientError) in
+            try await session.inboxPolicy()
+        }
+        guard word != nil || !change.isEmpty else { return (policy, contacts) }
+        policy.contacts.formUnion(admitted)
+        policy.blocked = policy.blocked.union(blocked).subtracting(unblocked)
         if let word, let admission = InboxPolicy.Admission(rawValue: word) {
             policy.admission = admission
             // The people whom this machine knows may go on writing.

@@ -51,6 +51,11 @@ enum InviteCall {
             _ = try await growing(what) { () throws(TreeError) in try await messages.lookUpAuthors() }
             let invitation = try await invitation(word, in: open)
             let path = try await place(of: invitation, at, in: open)
+            if let other = try await open.pointer(on: path, .node) {
+                throw Failure(
+                    "\(TreeText.named(other.path)) is a branch of another account: choose --at in your own tree", .usage
+                )
+            }
             let (node, operations) = try await growing(what) { () throws(TreeError) in
                 let node = try await tree.sharing.accept(invitation.message, at: path)
                 return (node, try await tree.operations(of: node.id).map(\.id))

@@ -59,7 +59,7 @@ extension OpenTree {
     }
 
     /// The pointer node that a path passes through; nil for a path in the own tree.
-    private func pointer(
+    func pointer(
         on path: TreePath, _ use: PointerUse
     ) async throws(Failure) -> (path: TreePath, node: Node)? {
         let depth = use == .branch ? path.depth : path.depth - 1

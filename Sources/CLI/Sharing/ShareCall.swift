@@ -14,19 +14,24 @@ enum ShareCall {
 
     static func share(_ call: Call) async throws(Failure) {
         let argument = try TreeArgument(call.argument("PATH"))
-        var wanted = [(text: String, letters: SharePermissions)]()
+        var wanted = [(text: String, letters: SharePermissions?)]()
         for word in call.arguments("USER") { wanted.append(try member(word)) }
         let all = wanted
         try await OpenTree.run(call, isOnline: true) { open throws(Failure) in
             try await open.ready(unshared)
             let node = try await root(argument, in: open)
             let receivers = try await Receivers.find(all.map(\.text), in: open, unshared)
+            let tree = open.tree
+            let before = try await growing(unshared) { () throws(TreeError) in
+                try await tree.sharing.members(of: node.id) ?? [:]
+            }
             var letters = [UserID: SharePermissions]()
             for receiver in receivers.all {
-                // Two words for one account: the later one counts.
-                letters[receiver.user] = all.last { same($0.text, receiver.text) }?.letters
+                // Two words for one account: the later one counts. A member that is named without letters keeps its own.
+                let word = all.last { same($0.text, receiver.text) }?.letters
+                letters[receiver.user] = word ?? before[receiver.user] ?? .read
             }
-            let (tree, members) = (open.tree, letters)
+            let members = letters
             let operation = try await growing(unshared) { () throws(TreeError) in
                 try await tree.sharing.share(node.id, with: members)
             }
@@ -40,8 +45,8 @@ enum ShareCall {
     }
 
     /// `ben`, `ben:rw`; letters in any order.
-    private static func member(_ word: String) throws(Failure) -> (text: String, letters: SharePermissions) {
-        guard let colon = word.lastIndex(of: ":") else { return (word, .read) }
+    private static func member(_ word: String) throws(Failure) -> (text: String, letters: SharePermissions?) {
+        guard let colon = word.lastIndex(of: ":") else { return (word, nil) }
         let letters = String(word[word.index(after: colon)...])
         return (String(word[..<colon]), try permissions(letters))
     }
@@ -55,6 +60,9 @@ enum ShareCall {
                         + "'thicket tree share --help'", .usage)
             }
             all.formUnion(one)
+        }
+        guard all.isEmpty || all.contains(.read) else {
+            throw Failure("letters without r are for drop boxes, which no command can use yet: add r", .usage)
         }
         guard !all.isEmpty else {
             throw Failure("a member has letters, such as r or rw; 'thicket tree unshare' removes it", .usage)
@@ -136,6 +144,10 @@ enum ShareCall {
     static func unshare(_ call: Call) async throws(Failure) {
         let argument = try TreeArgument(call.argument("PATH"))
         let text = call.argument("USER")
+        // An empty word is a variable of a script that is not set, and not all members.
+        guard !call.arguments("USER").contains(where: \.isEmpty) else {
+            throw Failure("\(unchanged): USER is empty", .usage)
+        }
         try await OpenTree.run(call, isOnline: true) { open throws(Failure) in
             try await open.ready(unchanged)
             let node = try await root(argument, in: open)

@@ -121,6 +121,7 @@ final class FolderUpload {
     /// - Parameter extras: what an import knows of it; nil: the node's own stays.
     func makeContainer(_ path: TreePath, extras: NodeExtras? = nil) async throws(Failure) {
         guard !path.isTrunk else { return }
+        if extras == nil { try await expectNoBranch(at: path) }
         let made = try await growing("cannot make \(TreeText.named(path))") { () throws(TreeError) in
             try await FileUpload.again { () throws(TreeError) in try await container(path, extras) }
         }
@@ -129,6 +130,18 @@ final class FolderUpload {
             Waiting(
                 source: TreeText.named(path), path: path, node: made.node, operations: made.operations, size: 0,
                 number: 0, isContainer: true))
+    }
+
+    /// What is put below a pointer node in the own tree is not in the branch, and no path leads to it.
+    private func expectNoBranch(at path: TreePath) async throws(Failure) {
+        let tree = open.tree
+        let node = try await growing("cannot read \(TreeText.named(path))") { () throws(TreeError) in
+            try await tree.node(at: path)
+        }
+        guard node?.branch == nil else {
+            throw Failure(
+                "\(TreeText.named(path)) is a branch of another account: put into it by its own path", .usage)
+        }
     }
 
     /// - Returns: nil when the node is as it is to be.

@@ -30,7 +30,9 @@ enum GetCall {
         }
         let node = try await TreeListing.node(at: argument.path, in: open)
         let text = try await NodeText.of(node, at: argument.path, in: open)
-        guard let name = LocalName.of(node.name) else {
+        // A branch has the name of its pointer node here: the other account does not choose names on this machine.
+        let pointer = TreeText.prefix.flatMap { argument.path == $0.inner ? $0.outer.names.last : nil }
+        guard let name = LocalName.of(pointer ?? node.name) else {
             throw Failure("no file can have the name of \(TreeText.named(argument.path)): name the file", .usage)
         }
         let target = try target(call, name: name.text)

@@ -127,6 +127,23 @@ enum TreeChanges {
         }
     }
 
+    /// A removal would drop the pointer nodes below a folder, and with them what waits in the branches.
+    private static func expectNoBranch(below path: TreePath, _ open: OpenTree) async throws(Failure) {
+        var walk = open.tree.walk(from: path).makeAsyncIterator()
+        while true {
+            let next: (path: TreePath, node: Node)?
+            do { next = try await walk.next() } catch {
+                throw Failure("cannot read what is below \(TreeText.named(path)): \(error)")
+            }
+            guard let next else { return }
+            guard next.node.branch == nil else {
+                throw Failure(
+                    "\(TreeText.named(next.path)) is a branch of another account: 'thicket tree leave' leaves it, and "
+                        + "--force removes the pointer node with the folder", .usage)
+            }
+        }
+    }
+
     /// - Returns: false when there is no such node.
     private static func remove(
         _ path: TreePath, _ call: Call, _ open: OpenTree, _ isOffline: Bool
@@ -139,6 +156,7 @@ enum TreeChanges {
                 "\(TreeText.named(path)) is a branch of another account: 'thicket tree leave' leaves it, and --force "
                     + "removes the pointer node alone", .usage)
         }
+        if isRecursive, !call.flag("force"), node != nil { try await expectNoBranch(below: path, open) }
         let operation = try await growing("cannot \(what)") {
             () throws(TreeError) -> (found: Bool, id: OperationID?)? in
             guard let node = try await tree.node(at: path) else { return (false, nil) }

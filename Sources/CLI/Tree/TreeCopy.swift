@@ -18,8 +18,21 @@ enum TreeCopy {
     /// - Throws: `storeInUse` while another command uses it.
     static func waiting(_ account: Account) throws(Failure) -> Waiting? {
         guard let folder = account.folder, let keyFile = account.keyFile else { return nil }
-        let path = "\(folder)/tree/tree.db.tree"
-        guard Files.stamp(path) != nil else { return nil }
+        // The copy of the tree, and those of branches of other accounts beside it.
+        let files = Files.names(in: "\(folder)/tree").filter { name in
+            name.hasPrefix("tree.db.tree") && ![".lock", "-wal", "-shm"].contains { name.hasSuffix($0) }
+                && !Files.isFolder("\(folder)/tree/\(name)")
+        }
+        guard !files.isEmpty else { return nil }
+        var (count, held) = (0, 0)
+        for name in files.sorted() {
+            let each = try waiting(at: "\(folder)/tree/\(name)", keyFile)
+            (count, held) = (count + each.count, held + each.held)
+        }
+        return Waiting(count: count, held: held)
+    }
+
+    private static func waiting(at path: String, _ keyFile: StoreKeyFile) throws(Failure) -> Waiting {
         let file: StoreFile
         do throws(ClientError) {
             file = try StoreFile(path: path, key: try keyFile.key(), durability: .program)

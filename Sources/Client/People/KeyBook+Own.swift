@@ -18,14 +18,13 @@ extension KeyBook {
     ///   every user. `refused`, `offline`, `server`, `store`.
     @discardableResult
     public func checkOwn() async throws(PeopleError) -> OwnCheck {
-        // Read before the look-up: another device may have made keys meanwhile.
-        let own: OwnEntries
+        var own: OwnEntries
         do throws(ClientError) { own = try await readOwn() } catch { throw Self.error(error) }
-        let missing = try await self.missing(own)
+        let missing = try await self.missing(&own)
         await compareWaiting()
         guard !missing.isEmpty else { return .asCreated }
         do throws(ClientError) { try await server.append(missing.map(\.bytes)) } catch { throw Self.error(error) }
-        guard try await self.missing(own).isEmpty else {
+        guard try await self.missing(&own).isEmpty else {
             throw .refused(KeyLogError(.notProven, "the server does not show the entries that it has accepted"))
         }
         report(.appended(missing.count))
@@ -33,16 +32,16 @@ extension KeyBook {
     }
 
     /// The entries that the log lacks.
-    private func missing(_ own: OwnEntries) async throws(PeopleError) -> [KeyLogEntry] {
+    private func missing(_ own: inout OwnEntries) async throws(PeopleError) -> [KeyLogEntry] {
         var missing = [KeyLogEntry]()
         for user in try Self.refusing({ () throws(KeyLogError) in try own.users() }) {
-            if let entry = try await self.missing(user, own) { missing.append(entry) }
+            if let entry = try await self.missing(user, &own) { missing.append(entry) }
         }
         return missing
     }
 
-    private func missing(_ user: String, _ own: OwnEntries) async throws(PeopleError) -> KeyLogEntry? {
-        let keys = try Self.refusing { () throws(KeyLogError) in try own.keys(as: user) }
+    private func missing(_ user: String, _ own: inout OwnEntries) async throws(PeopleError) -> KeyLogEntry? {
+        var keys = try Self.refusing { () throws(KeyLogError) in try own.keys(as: user) }
         var refusal = KeyLogError(.otherSize, "the newest head changed each time")
         for _ in 0..<PeopleLimits.attemptsMax {
             let known = try await pinned().ownQuestion.known
@@ -56,7 +55,15 @@ extension KeyBook {
             }
             let lookup = try Self.parsed(answer)
             let time = now()
-            switch try change({ $0.checkOwn(lookup, own, keys, now: time) }) {
+            if try isForeign(lookup, own, keys, now: time) {
+                // Another device may have replaced the keys between the two requests. It writes the bundle before the
+                // log, so a bundle that is read after the answer has every key of the account in it.
+                do throws(ClientError) { own = try await readOwn() } catch { throw Self.error(error) }
+                let newest = own
+                keys = try Self.refusing { () throws(KeyLogError) in try newest.keys(as: user) }
+            }
+            let (newest, mine) = (own, keys)
+            switch try change({ $0.checkOwn(lookup, newest, mine, now: time) }) {
             case .asCreated: return nil
             case .missing: return try next(user, lookup.chain.last, own)
             case .held:
@@ -76,6 +83,17 @@ extension KeyBook {
             }
         }
         throw .refused(refusal)
+    }
+
+    /// Whether an answer has an entry with keys that the account is not known to have had.
+    private func isForeign(
+        _ lookup: KeyLogLookup, _ own: OwnEntries, _ keys: KeyLogOwnKeys, now time: UInt64
+    ) throws(PeopleError) -> Bool {
+        try read { state in
+            var copy = state
+            guard case .alarm(.foreignKey) = copy.checkOwn(lookup, own, keys, now: time) else { return false }
+            return true
+        }
     }
 
     private func next(

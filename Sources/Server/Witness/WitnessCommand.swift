@@ -8,8 +8,13 @@ import ThicketProtocol
 /// `thicketd keylog witness`: confirms the heads of another server's key log. It needs no data folder.
 enum WitnessCommand {
     static func run(_ call: Invocation) throws(CommandFailure) {
-        let run = try WitnessRun(call)
         let path = call.value("state") ?? ""
+        // Two runs at once could confirm two logs that both go on from the state.
+        let lock = open(path + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        defer { if lock >= 0 { close(lock) } }
+        guard lock >= 0 else { throw CommandFailure("\(path).lock: \(DataFolder.reason(errno))") }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else { throw CommandFailure("another run uses the state \(path)") }
+        let run = try WitnessRun(call)
         let outcome: WitnessRun.Outcome
         do throws(WitnessRun.Failure) {
             outcome = try run.run(try state(path), now: UInt64(max(0, SystemClock.unixMilliseconds())))

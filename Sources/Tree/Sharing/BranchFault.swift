@@ -20,8 +20,6 @@ public enum BranchFault: Error, Sendable, Hashable, CustomStringConvertible {
     case notPermitted(ShareDenial)
     /// The record replaces another version than the one that is known: it is an earlier one, shown again.
     case replayed
-    /// The server names another author than the record does.
-    case otherSender
 
     /// A sentence without content of the branch.
     public var description: String {
@@ -35,7 +33,6 @@ public enum BranchFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .unknownKeys: "the account that the record names has no such keys"
         case .notPermitted(let denial): "the list of the branch does not permit the record (\(denial.rawValue))"
         case .replayed: "the record does not replace the version that is known"
-        case .otherSender: "the server names another author than the record"
         }
     }
 }

@@ -44,7 +44,9 @@ struct KeyLogWitnesses: Sendable {
         try confirmation.check(app: app, logKey: logKey, now: now)
         var kept = newest[app] ?? []
         if let place = kept.firstIndex(where: { $0.key == confirmation.key }) {
-            guard kept[place].head.size <= confirmation.head.size else {
+            // Everyone can read a confirmation and send it again: an earlier one does not replace a later one.
+            let old = kept[place].head
+            guard old.size <= confirmation.head.size, old.time <= confirmation.head.time else {
                 throw KeyLogError(.olderHead, "the witness has confirmed a newer head")
             }
             kept[place] = confirmation
