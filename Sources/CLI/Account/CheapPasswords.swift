@@ -12,11 +12,11 @@ enum CheapPasswords {
 
         static func cost(_ call: Call) -> PasswordCost { isWanted(call) ? cheapest ?? .standard : .standard }
 
-        static func stretch(_ call: Call) -> AccountAPIClient.Stretch? {
-            guard isWanted(call), let cheapest else { return nil }
-            return { password, salt, _ throws(CryptoError) in
-                try PasswordKeys(password: password, salt: salt, cost: cheapest)
-            }
+        static func stretch(_ call: Call) -> AccountAPIClient.Stretch? { isWanted(call) ? cheap : nil }
+
+        /// The derivation of these programs, for tests that use the library beside them.
+        static let cheap: AccountAPIClient.Stretch = { password, salt, cost throws(CryptoError) in
+            try PasswordKeys(password: password, salt: salt, cost: cheapest ?? cost)
         }
 
         private static let cheapest = try? PasswordRules.tests.cost(

@@ -27,7 +27,7 @@ enum ShareCall {
             }
             var letters = [UserID: SharePermissions]()
             for receiver in receivers.all {
-                // Two words for one account: the later one counts. A member that is named without letters keeps its own.
+                // Of two words for one account the later one counts. A member without new letters keeps its own.
                 let word = all.last { same($0.text, receiver.text) }?.letters
                 letters[receiver.user] = word ?? before[receiver.user] ?? .read
             }

@@ -269,7 +269,7 @@ final class FolderUpload {
         let what =
             switch outcome {
             case "same": "is so already, version \(version ?? 0)"
-            case "kept": "is kept here and is sent with the next 'thicket tree' command"
+            case "kept": "is kept here and is sent with \(TreeText.nextCommand)"
             default: "is at version \(version ?? 0)"
             }
         lastLine = "\(TreeText.shown(path)) \(what)\n"

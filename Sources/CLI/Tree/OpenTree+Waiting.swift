@@ -198,7 +198,7 @@ extension OpenTree {
         switch consequence {
         case .unread(let text): text
         case .kept(let what):
-            "'\(what)' is not confirmed: the change is kept here and is sent with the next 'thicket tree' command"
+            "'\(what)' is not confirmed: the change is kept here and is sent with \(TreeText.nextCommand)"
         }
     }
 }

@@ -65,6 +65,11 @@ enum TreeText {
 
     @TaskLocal static var prefix: Prefix?
 
+    /// The command that sends what waits, for a message.
+    static var nextCommand: String {
+        prefix.map { "the next command in \(Screen.safe($0.outer.description))" } ?? "the next 'thicket tree' command"
+    }
+
     /// A path as it would be typed.
     static func text(_ path: TreePath) -> String {
         guard let prefix, path.trunk == prefix.inner.trunk, path.depth >= prefix.inner.depth else {

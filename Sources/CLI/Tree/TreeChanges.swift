@@ -27,7 +27,7 @@ enum TreeChanges {
     ) async throws(Failure) {
         if !isOffline { try await open.confirm(operations, what, earlier: earlier) }
         try LineOutput.write(
-            line + (isOffline ? " here; the change is sent with the next 'thicket tree' command" : "") + "\n")
+            line + (isOffline ? " here; the change is sent with \(TreeText.nextCommand)" : "") + "\n")
     }
 
     // MARK: - mkdir

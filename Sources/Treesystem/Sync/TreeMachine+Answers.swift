@@ -148,8 +148,7 @@ extension TreeMachine {
             try tryAgain(queue[operation.id] ?? operation, refusal)
         // The branch was shared, or its list changed, after the record was sealed: the log brings that.
         case .signature where operation.isWrite: try tryAgain(operation, refusal)
-        case let reason? where reason.isFinal || operation.isBurn && reason == .nodeMissing:
-            try failForGood(operation, refusal)
+        case let reason? where reason.isFinal(for: operation): try failForGood(operation, refusal)
         default: try tryAgain(operation, refusal)
         }
     }
@@ -184,8 +183,10 @@ extension TreeStore.Sent {
 
 extension RefusalReason {
     /// Whether the same operation would be refused for the same reason again, whatever others change.
-    fileprivate var isFinal: Bool {
+    fileprivate func isFinal(for operation: PendingOperation) -> Bool {
         switch self {
+        // Burnt already, or moved by its receiver.
+        case .nodeMissing: operation.isBurn
         case .badRecord, .record, .trunk, .leafOnly, .badBatch, .batch, .blocked, .signature, .inboxFull, .repeated,
             .permission, .shareList, .nestedList:
             true

@@ -237,6 +237,26 @@ struct KeyLogWitnessTests {
         #expect(throws: WitnessRun.Failure.self) { try WitnessCommand.replace(folder + "/none/state", [1]) }
     }
 
+    @Test("a confirmation from before, which everyone can send again, replaces no later one of the same size")
+    func replayed() throws {
+        let (key, witness) = (Ed25519.SigningKey.random(), Ed25519.SigningKey.random())
+        func confirmed(_ time: Int64) throws -> KeyLogWitness {
+            let head = try Liar(key, Array(Self.people.prefix(2)), time: time).head()
+            return try KeyLogWitness(
+                confirming: head, app: KeyLogServer.app, logKey: key.verifyingKey, key: witness)
+        }
+        let (early, late) = (try confirmed(Self.time), try confirmed(Self.time + 60_000))
+        var kept = KeyLogWitnesses([witness.verifyingKey])
+        func add(_ confirmation: KeyLogWitness) -> KeyLogError.Kind? {
+            do throws(KeyLogError) {
+                try kept.add(
+                    confirmation, app: KeyLogServer.app, logKey: key.verifyingKey, now: UInt64(Self.time + 61_000))
+                return nil
+            } catch { return error.kind }
+        }
+        #expect(add(early) == nil && add(late) == nil && add(early) == .olderHead && add(late) == nil)
+    }
+
     @Test("the setting has up to eight keys, and no other text", arguments: ["x", "00", "none,none", "\u{E9}"])
     func setting(text: String) throws {
         #expect(KeyLogWitnesses.keys(text) == nil)

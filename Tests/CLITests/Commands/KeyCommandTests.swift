@@ -337,7 +337,7 @@ struct KeyCommandTests {
         #expect(try bench.good(["words"]) == old)
         #expect(try home.readKeys("default")?.next == next)
         let accounts = try ThicketApp(server: bench.address, app: "notes", apiKey: key, store: .memory)
-            .accounts()
+            .accounts(stretch: CheapPasswords.cheap)
         _ = try await accounts.changeAccessKey(
             of: kept, to: next, accessToken: token, password: SecureBytes(copying: Array("canary sesame".utf8)))
         try bench.stopServer()

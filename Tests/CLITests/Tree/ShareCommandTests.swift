@@ -104,6 +104,47 @@ struct ShareCommandTests {
         try good("ben", "accept")
         try refused("ben", 2, "its owner shares it", "share", "album", "cem")
         try refused("ben", 2, "'thicket tree leave'", "rm", "album")
+        // An empty word is a variable that is not set. Letters without r are of no use yet; known ones stay.
+        try refused("ann", 2, "USER is empty", "unshare", "album", "")
+        try refused("ann", 2, "add r", "share", "album", "cem:W")
+        try good("ann", "perm", "album", "ben", "rw")
+        #expect(try good("ann", "share", "album", "ben", "cem") == "home/album is shared with ben (rw) and cem (r)\n")
+    }
 
+    @Test("a node that a member has created is written by the owner and read by another member, each version once")
+    func foreignNodes() throws {
+        try homes.shareAlbum(cem: "rw")
+        try homes.put("by ben\n", "album/notes", as: "ben")
+        #expect(try good("cem", "cat", "from-ann/notes") == "by ben\n")
+        try homes.put("by ann\n", "album/notes", as: "ann")
+        for (user, path) in [("ben", "album/notes"), ("cem", "from-ann/notes"), ("ann", "album/notes")] {
+            let read = try run(user, "cat", path)
+            #expect(read.output == "by ann\n" && read.errors.isEmpty, "\(user): \(read)")
+        }
+        try homes.put("by cem\n", "from-ann/notes", as: "cem")
+        #expect(try good("ben", "cat", "album/notes") == "by cem\n")
+        #expect(try good("ann", "cat", "album/notes") == "by cem\n")
+    }
+
+    @Test("commands above a pointer node neither drop a branch nor what waits in it, and write nothing beside it")
+    func abovePointers() throws {
+        try homes.shareAlbum()
+        try good("ben", "mkdir", "box")
+        try good("ben", "mv", "album", "box/album")
+        try homes.put("offline\n", "box/album/photo", as: "ben", "--offline")
+        let removed = try run("ben", "rm", "-r", "box")
+        #expect(removed.code == 2 && removed.errors.contains("home/box/album is a branch"), "\(removed)")
+        try homes.shell("mkdir -p box/album && echo mine > box/album/mine")
+        let put = try run("ben", "put", "-r", bench.path("box"), "home/")
+        #expect(put.code != 0 && put.errors.contains("put into it by its own path"), "\(put)")
+        let out = try bench.run(["logout"], home: "ben")
+        #expect(out.code != 0 && out.errors.contains("the tree"), "\(out)")
+        #expect(try good("ben", "cat", "--offline", "box/album/photo") == "offline\n")
+        try good("ben", "ls", "box/album")
+        #expect(try good("ann", "cat", "album/photo") == "offline\n")
+        // The owner names the root, and not a folder on the member's machine.
+        try good("ann", "mv", "album", ".ssh")
+        try good("ben", "get", "-r", "box/album", bench.place.path + "/")
+        try homes.shell("test -e album/photo && test ! -e .ssh")
     }
 }

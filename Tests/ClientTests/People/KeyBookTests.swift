@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import ThicketClient
 import ThicketCrypto
@@ -190,5 +191,33 @@ struct KeyBookTests {
         #expect(await peopleCode { _ = try await book.keys(of: user) } == "alarm")
         let evidence = try #require(try await book.alarms().first?.evidence)
         #expect(evidence.kind == .heads)
+    }
+
+    @Test("keys that another device replaces between the bundle and the look-up are no alarm: the bundle is read again")
+    func replacedMeanwhile() async throws {
+        let old = LogPerson("ann-id")
+        for entry in try old.entries() { server.set { $0.log.commit(entry) } }
+        let new = old.rotated()
+        let last = server.look { $0.log.chains["ann-id"]?.last }
+        let entry = try new.own.next("ann-id", after: last, now: 2_000)
+        server.set { $0.log.commit(entry) }
+        let server = server
+        let reads = Mutex(0)
+        let book = try KeyBook(
+            app: LogPerson.app, user: "ann-id", server: server, storage: MemoryPeopleStorage(), now: { server.now },
+            readOwn: { () async throws(ClientError) in
+                let number = reads.withLock { count in
+                    count += 1
+                    return count
+                }
+                return number == 1 ? old.own : new.own
+            })
+        #expect(try await book.checkOwn() == .asCreated)
+        #expect(try await book.alarms().isEmpty && reads.withLock(\.self) == 2)
+        // What no bundle has is an alarm, however often it is read.
+        let stale = try KeyBook(
+            app: LogPerson.app, user: "ann-id", server: server, storage: MemoryPeopleStorage(), now: { server.now },
+            readOwn: { () async throws(ClientError) in old.own })
+        #expect(await peopleCode { _ = try await stale.checkOwn() } == "alarm")
     }
 }
