@@ -22,7 +22,7 @@ enum CheapPasswords {
         private static let cheapest = try? PasswordRules.tests.cost(
             kdf: PasswordRules.scryptNumber, log2N: 14, r: 8, p: 1)
 
-        private static func isWanted(_ call: Call) -> Bool { call.environment[variable] != nil }
+        private static func isWanted(_ call: Call) -> Bool { call.environment[variable]?.isEmpty == false }
     #else
         static func rules(_ call: Call) -> PasswordRules { .product }
         static func cost(_ call: Call) -> PasswordCost { .standard }

@@ -30,7 +30,9 @@ public struct HTTPBlobTransport: BlobTransport {
         }
     }
 
-    package init(_ branch: BranchName? = nil, _ call: @escaping Call) { (self.branch, self.call) = (branch, call) }
+    // Two initializers: with a default value before the closure, the compiler of Swift 6.3 makes code that crashes.
+    package init(_ call: @escaping Call) { (branch, self.call) = (nil, call) }
+    private init(_ branch: BranchName?, _ call: @escaping Call) { (self.branch, self.call) = (branch, call) }
 
     // MARK: - Uploads
 

@@ -4,6 +4,8 @@ import ThicketProcesses
 
 /// A real server, and the real `thicket` with its own homes.
 final class CommandBench {
+    /// Whether programs derive keys from passwords with an eighth of the cost. The upgrade of an old account does not.
+    var isCheap = true
     let place = TemporaryFolder("cli")
     private(set) var server: Daemon
     let token: String
@@ -39,7 +41,8 @@ final class CommandBench {
 
     func variables(_ home: String, _ more: [String: String]) -> [String: String] {
         [
-            "THICKET_HOME": path(home), "SWIFT_BACKTRACE": "enable=no", "VISUAL": "", "THICKET_CHEAP_PASSPHRASES": "1",
+            "THICKET_HOME": path(home), "SWIFT_BACKTRACE": "enable=no", "VISUAL": "",
+            "THICKET_CHEAP_PASSPHRASES": isCheap ? "1" : "",
         ].merging(more) { $1 }
     }
 

@@ -107,6 +107,7 @@ struct KeyedNotesTests {
     @Test("an old account is upgraded: its notes open with new keys, and the old login has ended")
     func upgrade() throws {
         let house = try House()
+        house.bench.isCheap = false
         let old = house.place.merging(
             ["THICKET_USER": "canary-old-name", "THICKET_PASSWORD": "canary-old-password"]) { $1 }
         try house.good(["onions", "signup"], old)
