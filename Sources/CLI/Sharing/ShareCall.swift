@@ -56,7 +56,7 @@ enum ShareCall {
         for letter in text {
             guard let one = SharePermissions(text: String(letter)) else {
                 throw Failure(
-                    "'\(Screen.safe(text))' are not letters: r reads, w writes, s shares further; R, L, U, W and B are in "
+                    "'\(Screen.safe(text))' are not letters: r reads, w writes; s, R, L, U, W and B are in "
                         + "'thicket tree share --help'", .usage)
             }
             all.formUnion(one)

@@ -7,8 +7,9 @@ enum ShareCommands {
     private static let accountOptions = ThicketProgram.accountOptions
 
     private static let letters = """
-        LETTERS: r reads, w writes, s shares further; and of what a member makes: R without content, L with nothing
-        below, U only one, W written once, B may be removed again.
+        LETTERS: r reads, which each member needs, w writes; and of what a member makes: R without content, L with
+        nothing below, U only one, W written once, B may be removed again. s, to share further, is for programs: no
+        command of a member uses it.
         """
     private static let path = Argument.one("PATH", "the node; everything below it comes along")
 

@@ -39,6 +39,21 @@ final class CommandBench {
         try Daemon.token(place.path + "/data", app: "notes", user: user, readOnly: readOnly)
     }
 
+    /// The words that name this server and its app, with a new API key.
+    func appWords() throws -> [String] {
+        let made = try Daemon.command(path("data"), ["app", "key", "add", "notes"], succeeding: true).output
+        let key = made.split(separator: "\n").first?.split(separator: " ").last
+        return ["--server", address, "--app", "notes", "--api-key", String(try #require(key))]
+    }
+
+    /// Signs an account with keys up (`signup`), or logs it in (`login`), on the machine of a home.
+    ///
+    /// - Parameter place: of `appWords()`.
+    func enter(_ command: String, _ user: String, home: String, at place: [String]) throws {
+        try good(
+            [command] + place + ["--user", user], home: home, variables: ["THICKET_PASSWORD": "sesame of \(user)"])
+    }
+
     func variables(_ home: String, _ more: [String: String]) -> [String: String] {
         [
             "THICKET_HOME": path(home), "SWIFT_BACKTRACE": "enable=no", "VISUAL": "",

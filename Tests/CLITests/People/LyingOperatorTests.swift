@@ -12,18 +12,16 @@ import ThicketSQLite
 @Suite("An operator that lies, and whole programs", .blocking)
 struct LyingOperatorTests {
     private let bench: CommandBench
-    private let apiKey: String
+    private let place: [String]
 
     init() throws {
         bench = try CommandBench()
-        let made = try Daemon.command(bench.path("data"), ["app", "key", "add", "notes"], succeeding: true).output
-        apiKey = String(try #require(made.split(separator: "\n").first?.split(separator: " ").last))
+        place = try bench.appWords()
         for name in ["ann", "bob"] { try signUp(name) }
     }
 
     private func signUp(_ name: String) throws {
-        let words = ["signup", "--server", bench.address, "--app", "notes", "--api-key", apiKey, "--user", name]
-        try bench.good(words, home: name, variables: ["THICKET_PASSWORD": "correct barley of \(name)"])
+        try bench.enter("signup", name, home: name, at: place)
     }
 
     /// The key log as an account sees it: what it prints and how it ends.

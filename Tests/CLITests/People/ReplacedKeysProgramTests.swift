@@ -14,17 +14,13 @@ struct ReplacedKeysProgramTests {
 
     init() throws {
         bench = try CommandBench()
-        let made = try Daemon.command(bench.path("data"), ["app", "key", "add", "notes"], succeeding: true).output
-        let apiKey = String(try #require(made.split(separator: "\n").first?.split(separator: " ").last))
-        place = ["--server", bench.address, "--app", "notes", "--api-key", apiKey]
+        place = try bench.appWords()
         for name in ["ann", "bob"] { try enter("signup", name, home: name) }
         try enter("login", "ann", home: "second")
     }
 
     private func enter(_ word: String, _ name: String, home: String) throws {
-        try bench.good(
-            [word] + place + ["--user", name], home: home,
-            variables: ["THICKET_PASSWORD": "correct barley of \(name)"])
+        try bench.enter(word, name, home: home, at: place)
     }
 
     private func send(_ text: String, _ from: String, to name: String) throws {

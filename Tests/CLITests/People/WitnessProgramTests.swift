@@ -7,19 +7,17 @@ import ThicketProcesses
 @Suite("A witness of the key log, and whole programs", .blocking)
 struct WitnessProgramTests {
     private let bench: CommandBench
-    private let apiKey: String
+    private let place: [String]
 
     init() throws {
         bench = try CommandBench()
-        let made = try Daemon.command(bench.path("data"), ["app", "key", "add", "notes"], succeeding: true).output
-        apiKey = String(try #require(made.split(separator: "\n").first?.split(separator: " ").last))
+        place = try bench.appWords()
         for name in ["ann", "bob"] { try signUp(name) }
         try bench.write("witness.token", try bench.token(user: "witness"))
     }
 
     private func signUp(_ name: String) throws {
-        let words = ["signup", "--server", bench.address, "--app", "notes", "--api-key", apiKey, "--user", name]
-        try bench.good(words, home: name, variables: ["THICKET_PASSWORD": "correct barley of \(name)"])
+        try bench.enter("signup", name, home: name, at: place)
     }
 
     private func witness() throws -> ChildProcess.Outcome {

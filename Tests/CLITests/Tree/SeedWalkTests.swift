@@ -11,12 +11,9 @@ struct SeedWalkTests {
 
     init() throws {
         bench = try CommandBench()
-        let key = try Daemon.command(bench.path("data"), ["app", "key", "add", "notes"], succeeding: true).output
-        let word = String(try #require(key.split(separator: "\n").first).split(separator: " ").last ?? "")
+        let place = try bench.appWords()
         for (name, home) in [("alice", "home"), ("bob", "other")] {
-            try bench.good(
-                ["signup", "--server", bench.address, "--app", "notes", "--api-key", word, "--user", name], home: home,
-                variables: TreeHomes.password)
+            try bench.enter("signup", name, home: home, at: place)
         }
     }
 

@@ -5,12 +5,11 @@ import ThicketProtocol
 /// A real server with the accounts `ann`, `ben` and `cem`, each with a home of its name.
 final class ShareHomes {
     let bench: CommandBench
-    private let apiKey: String
+    private let place: [String]
 
     init() throws {
         bench = try CommandBench()
-        let key = try Daemon.command(bench.path("data"), ["app", "key", "add", "notes"], succeeding: true).output
-        apiKey = String(try #require(key.split(separator: "\n").first).split(separator: " ").last ?? "")
+        place = try bench.appWords()
         for name in ["ann", "ben", "cem"] { try enter("signup", name, home: name) }
     }
 
@@ -18,8 +17,7 @@ final class ShareHomes {
     func login(_ user: String, home: String) throws { try enter("login", user, home: home) }
 
     private func enter(_ command: String, _ user: String, home: String) throws {
-        let words = [command, "--server", bench.address, "--app", "notes", "--api-key", apiKey, "--user", user]
-        try bench.good(words, home: home, variables: TreeHomes.password)
+        try bench.enter(command, user, home: home, at: place)
     }
 
     @discardableResult
