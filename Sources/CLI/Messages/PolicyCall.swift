@@ -49,16 +49,14 @@ enum PolicyCall {
     private static func policy(
         _ word: String?, _ change: Change, _ session: ClientSession
     ) async throws(Failure) -> (InboxPolicy, [Contact]) {
-        let contacts: [Contact]
-        var (admitted, blocked, unblocked) = (Set<UserID>(), Set<UserID>(), Set<UserID>())
         // Looked up before the policy is read: as little time as possible lies between reading and replacing it.
-        do throws(PeopleError) {
-            let book = try await session.people()
-            contacts = try await book.contacts().map(\.contact)
-            for text in change.admitted { admitted.insert(try await PeopleCall.user(text, book)) }
-            for text in change.blocked { blocked.insert(try await PeopleCall.user(text, book)) }
-            for text in change.unblocked { unblocked.insert(try await PeopleCall.user(text, book)) }
-        } catch { throw Failure(what, people: error) }
+        let book = try await people(session)
+        let admitted = try await users(change.admitted, book)
+        let (blocked, unblocked) = (try await users(change.blocked, book), try await users(change.unblocked, book))
+        let contacts: [Contact]
+        do throws(PeopleError) { contacts = try await book.contacts().map(\.contact) } catch {
+            throw Failure(what, people: error)
+        }
         var policy = try await trying("the policy of the inbox was not read") { () throws(ClientError) in
             try await session.inboxPolicy()
         }
@@ -72,6 +70,20 @@ enum PolicyCall {
         }
         let wanted = policy
         return (try await trying(what) { () throws(ClientError) in try await session.setInboxPolicy(wanted) }, contacts)
+    }
+
+    private static func people(_ session: ClientSession) async throws(Failure) -> KeyBook {
+        do throws(PeopleError) { return try await session.people() } catch { throw Failure(what, people: error) }
+    }
+
+    private static func users(_ names: [String], _ book: KeyBook) async throws(Failure) -> Set<UserID> {
+        var users = Set<UserID>()
+        for text in names {
+            do throws(PeopleError) { users.insert(try await PeopleCall.user(text, book)) } catch {
+                throw Failure(what, people: error, about: text)
+            }
+        }
+        return users
     }
 
     private static func text(_ policy: InboxPolicy, _ contacts: [Contact]) -> String {

@@ -56,12 +56,15 @@ enum InviteCall {
                     "\(TreeText.named(other.path)) is a branch of another account: choose --at in your own tree", .usage
                 )
             }
+            var names = try await AuthorNames(open)
+            let letter = try await growing(what) { () throws(TreeError) in try await tree.node(invitation.message) }
+            try await names.prove([letter].compactMap(\.self), open)
             let (node, operations) = try await growing(what) { () throws(TreeError) in
                 let node = try await tree.sharing.accept(invitation.message, at: path)
                 return (node, try await tree.operations(of: node.id).map(\.id))
             }
             try await open.confirm(operations, "make \(TreeText.named(path))")
-            let owner = Screen.safe(try await AuthorNames(open).name(of: invitation.invite.owner))
+            let owner = Screen.safe(names.name(of: invitation.invite.owner))
             try LineOutput.write(
                 "\(TreeText.shown(path)) is the branch '\(Screen.safe(invitation.name))' of \(owner)\n")
             // At once, so that a wrong or old list is seen now.

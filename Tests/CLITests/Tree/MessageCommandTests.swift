@@ -78,6 +78,8 @@ struct MessageCommandTests {
             let refused = try bench.run(["tree", "policy"] + words, home: "other")
             #expect(refused.code == 2 && !refused.errors.isEmpty, "\(refused)")
         }
+        let unknown = try bench.run(["tree", "policy", "nobody", "--block", "cem"], home: "other")
+        #expect(unknown.code == 3 && unknown.errors.contains("was not changed: cem: "), "\(unknown)")
         #expect(try bench.good(["tree", "policy"], home: "other").hasPrefix("everyone: "))
     }
 
