@@ -279,6 +279,7 @@ extension ThicketProgram {
             .flag("make", "make the keys, on the first machine"),
             .flag("no-passphrase", "keep the keys on machines and in the words alone"), contentPassphraseOption,
             .flag("rotate", "replace the keys under which others know the account; the old ones sign the new ones"),
+            .flag("exchange-only", "with --rotate: only the key to which others seal; compared numbers stay"),
             .flag("restored", "the server was restored from a backup: put this machine's newer keys back there"),
             nowOption,
         ] + backupOptions + accountOptions,
@@ -325,7 +326,8 @@ private let keysDetails = """
 
     --rotate is for every user with keys: it replaces the key that signs your messages and the one to which others
     seal them, for example after a machine was lost. The old key signs the new one in the server's key log, so
-    that your contacts need not do anything. What was sealed to the old key still opens, also for a thief.
+    that your contacts need not do anything. What was sealed to the old key still opens, also for a thief. With
+    --exchange-only the signing key stays, and so do the numbers that you have compared with contacts.
 
     --restored is for every user with keys, also with an account of the server, and for one case: the server's
     operator has told you that a backup was restored there, and commands say that it shows an older version of

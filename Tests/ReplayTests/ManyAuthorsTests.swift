@@ -10,7 +10,7 @@ struct ManyAuthorsTests {
         "random recordings end in the text of an independent model of the order, whatever each client has seen when",
         arguments: 2...5)
     func random(authors: Int) throws {
-        for seed in 1...UInt64(40) {
+        for seed in 1...UInt64(12) {
             let trace = Trace.random(authors: authors, transactions: 60, seed: seed &* 31 &+ UInt64(authors))
             for visibility: UInt64 in [0, 400, 1_000] {
                 let texts = try TraceCarrierTests.play(trace, seed: seed, visibilityPerMille: visibility)

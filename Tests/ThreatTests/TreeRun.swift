@@ -13,6 +13,15 @@ struct TreeRun {
         (place, self.house, self.extra) = (TemporaryFolder(name), house, extra)
     }
 
+    private init(_ place: TemporaryFolder, _ house: ThreatHouse, _ extra: [String: String]) {
+        (self.place, self.house, self.extra) = (place, house, extra)
+    }
+
+    /// The same homes, with other environment variables.
+    func with(_ variables: [String: String]) -> TreeRun {
+        TreeRun(place, house, extra.merging(variables) { $1 })
+    }
+
     func path(_ name: String) -> String { "\(place.path)/\(name)" }
 
     func variables(_ home: String) -> [String: String] {
@@ -38,11 +47,11 @@ struct TreeRun {
         try ChildProcess([Programs.thicket] + words, variables: variables(home))
     }
 
-    /// Makes the account, or signs another home in.
-    func signUp(_ verb: String = "signup", home: String = "one") throws {
+    /// Makes an account, or signs another home in.
+    func signUp(_ verb: String = "signup", home: String = "one", as user: String = "ann") throws {
         let address = "http://127.0.0.1:\(house.port)"
         try run(
-            [verb, "--server", address, "--app", ThreatHouse.app, "--api-key", house.apiKey, "--user", "ann"],
+            [verb, "--server", address, "--app", ThreatHouse.app, "--api-key", house.apiKey, "--user", user],
             home: home)
     }
 

@@ -85,6 +85,24 @@ struct ThreatTableTests {
         }
     }
 
+    @Test("every attack has one row and tests that bear its number; the words that it quotes are ones that users see")
+    func attacks() {
+        let path = "docs/THREATS.md"
+        let rows = Repository.lines(path).filter { $0.hasPrefix("| A") }.map {
+            $0.split(separator: "|").map(TestIndex.trimmed)
+        }
+        #expect(rows.map { $0[0] } == (1...22).map { "A\($0)" })
+        let numbers = Self.tests.declared.map { $0.prefix { $0 != ":" }.split(separator: ",").map(TestIndex.trimmed) }
+        let sources = Repository.files("Sources", ending: ".swift").compactMap(Repository.text)
+        for row in rows where row.count > 2 {
+            #expect(numbers.contains { $0.contains(row[0]) }, "no test bears the number \(row[0])")
+            let quoted = row[2].split(separator: "`", omittingEmptySubsequences: false)
+            for place in quoted.indices where place % 2 == 1 && !quoted[place].hasPrefix("ALARM") {
+                #expect(sources.contains { $0.contains(quoted[place]) }, "\(row[0]): no source has '\(quoted[place])'")
+            }
+        }
+    }
+
     @Test(
         "the cells of these tables have at most 200 characters",
         arguments: ["docs/THREATS.md", "docs/SECURITY-MODEL.md", TestIndex.path])

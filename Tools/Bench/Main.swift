@@ -188,8 +188,9 @@ struct Bench {
               THICKET_HOSTILE_CORES    `hostile`: shared: server, users and attacker have all cores, and not the server its own
               THICKET_SEALED_OPENING   `sealed`: if set, only the new device, for a profile
               THICKET_TREE_PART        `tree`: one part alone: content, nodes, skeleton, children or move
-              THICKET_PEOPLE_PART      `people`: one part alone: log, signups, messages or file
+              THICKET_PEOPLE_PART      `people`: one part alone: log, signups, messages, share or file
               THICKET_PEOPLE_USERS     `people`: users of the key log (default 1000000)
+              THICKET_SYNAPSE_PYTHON   `people`: a Python with matrix-synapse and aiohttp: its messages beside ours
               THICKET_PEERS            `peers`: folder of its load generator
               THICKET_PEERS_ROUNDS     `peers`: default 5
               THICKET_PEERS_LINES      `peers`: if set, what the generator says, line by line

@@ -16,6 +16,7 @@ func people() async throws -> [Figure] {
         ("log", { try keyLogLookUps(users: try usersOfLog()) }),
         ("signups", { try signUpsBeside() }),
         ("messages", { try await messagesBeside(count: 90) }),
+        ("share", { try await shareBranch(nodes: 10_000) }),
         ("file", { try await fileToMany(mebibytes: 50, people: 10) }),
     ]
     let wanted = getenv("THICKET_PEOPLE_PART").map { String(cString: $0) }

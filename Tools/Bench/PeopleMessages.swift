@@ -12,6 +12,7 @@ func messagesBeside(count: Int, rounds: Int = 5) async throws -> [Figure] {
     let bucket = try await ann.desk.session.bucket("b")
     let text = Array(String(repeating: "words ", count: 20).utf8)
     var run = MessageRun()
+    let synapse = SynapsePeer()
     for round in 0..<rounds {
         // One account sends another one at most 100 messages a minute.
         let bob = try await stand.person("bob\(round)@example.com")
@@ -32,6 +33,7 @@ func messagesBeside(count: Int, rounds: Int = 5) async throws -> [Figure] {
             run.changes.acknowledged.append(Double(nanoseconds() - start) / 1e6)
         }
         run.close()
+        if let synapse { run.synapse.append(try synapse.run()) }
         await bob.desk.session.close()
         progress("people: messages, round \(round + 1) of \(rounds)")
     }
@@ -49,6 +51,7 @@ private struct MessageRun {
     var messages = Times()
     var changes = Times()
     var requests = [Double]()
+    var synapse = [SynapsePeer.Times]()
     private var acknowledged = [(p50: Double, p99: Double)]()
     private var visible = [(p50: Double, p99: Double)]()
     private var plain = [(p50: Double, p99: Double)]()
@@ -63,6 +66,23 @@ private struct MessageRun {
     private static func quantiles(_ times: [Double]) -> (p50: Double, p99: Double) {
         let sorted = times.sorted()
         return (quantile(sorted, 0.5), quantile(sorted, 0.99))
+    }
+
+    /// Beside Synapse, round by round.
+    private var besideSynapse: [Figure] {
+        guard !synapse.isEmpty else { return [] }
+        return [
+            Figure(name: "Synapse: a message, confirmed: p50", samples: synapse.map(\.acknowledged), unit: "ms"),
+            Figure(name: "  p99", samples: synapse.map(\.acknowledgedP99), unit: "ms"),
+            Figure(
+                name: "  our p50 beside it", samples: zip(acknowledged, synapse).map { $0.p50 / $1.acknowledged },
+                unit: "", goal: .atMost(1)),
+            Figure(name: "Synapse: a message, at the receiver: p50", samples: synapse.map(\.visible), unit: "ms"),
+            Figure(name: "  p99", samples: synapse.map(\.visibleP99), unit: "ms"),
+            Figure(
+                name: "  our p50 beside it", samples: zip(visible, synapse).map { $0.p50 / $1.visible }, unit: "",
+                goal: .atMost(1)),
+        ]
     }
 
     var figures: [Figure] {
@@ -80,7 +100,7 @@ private struct MessageRun {
                 name: "  ratio of the p50", samples: zip(visible, plain).map { $0.p50 / $1.p50 }, unit: "",
                 goal: .atMost(3)),
             Figure(name: "requests for a message", samples: requests, unit: "", goal: .atMost(1)),
-        ]
+        ] + besideSynapse
     }
 }
 

@@ -247,6 +247,9 @@ enum KeysCommand {
         guard !(call.flag("restored") && call.flag("rotate")) else {
             throw Failure("either --restored or --rotate", .usage)
         }
+        guard call.flag("rotate") || !call.flag("exchange-only") else {
+            throw Failure("--exchange-only goes with --rotate", .usage)
+        }
         if call.flag("restored") { return try await RestoredKeys.putBack(call) }
         if call.flag("rotate") { return try await ReplacedKeys.rotate(call) }
         let what = "the keys were not opened"

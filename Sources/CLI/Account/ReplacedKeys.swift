@@ -22,13 +22,18 @@ enum ReplacedKeys {
             try await keys.account.peopleSession(known)
         }
         let result: Result<String, Failure>
-        do throws(Failure) { result = .success(try await rotate(keys, session)) } catch { result = .failure(error) }
+        do throws(Failure) {
+            result = .success(try await rotate(keys, session, exchangeOnly: call.flag("exchange-only")))
+        } catch { result = .failure(error) }
         await session.close()
         Terminal.write(try result.get())
     }
 
+    /// - Parameter exchangeOnly: the signing key stays.
     /// - Returns: a text for the user.
-    private static func rotate(_ keys: KeyCall, _ session: ClientSession) async throws(Failure) -> String {
+    private static func rotate(
+        _ keys: KeyCall, _ session: ClientSession, exchangeOnly: Bool
+    ) async throws(Failure) -> String {
         let book: KeyBook
         let check: KeyBook.OwnCheck
         do throws(PeopleError) {
@@ -43,19 +48,29 @@ enum ReplacedKeys {
         let token = keys.account.profile.token
         let next = try await keyed(what, lost: "'thicket keys --rotate' goes on, and shows it.") {
             () throws(AccountError) in
-            try await keys.accounts.replaceKeys(of: known, accessToken: token)
+            exchangeOnly
+                ? try await keys.accounts.replaceExchangeKey(of: known, accessToken: token)
+                : try await keys.accounts.replaceKeys(of: known, accessToken: token)
         }
         try keys.keep(next)
         try await trying(unlogged) { () throws(ClientError) in try await session.useKeys(of: next) }
         do throws(PeopleError) { try await book.checkOwn() } catch { throw Failure(unlogged, people: error) }
-        return done
+        return exchangeOnly ? doneExchangeOnly : done
     }
 
     private static let done = """
         the account has new keys, signed by the ones before in the key log. Your contacts need not do anything; the
-        numbers to compare with them ('thicket verify USER') are others now. Your other machines get the keys by
-        themselves. Password and words stay, and content is not sealed again: a holder of the keys from before still
-        opens what was sealed to those.
+        numbers to compare with them ('thicket verify USER') are others now. \(rest)
+        """
+
+    private static let doneExchangeOnly = """
+        the account has a new key to which others seal, signed in the key log. Your contacts need not do anything; the
+        numbers that you have compared with them stay. \(rest)
+        """
+
+    private static let rest = """
+        Your other machines get the keys by themselves. Password and words stay, and content is not sealed again: a
+        holder of the keys from before still opens what was sealed to those.
 
         """
 }

@@ -51,7 +51,7 @@ extension KeyBook {
             }
             guard let answer else {
                 guard try read({ $0.emptyLog() }) == .absent else { throw try read { $0.emptyLog() } }
-                return try next(user, nil, own)
+                return try next(user, nil, own, at: now())
             }
             let lookup = try Self.parsed(answer)
             let time = now()
@@ -65,10 +65,11 @@ extension KeyBook {
             let (newest, mine) = (own, keys)
             switch try change({ $0.checkOwn(lookup, newest, mine, now: time) }) {
             case .asCreated: return nil
-            case .missing: return try next(user, lookup.chain.last, own)
+            // The server's clock, when this one is ahead: the server refuses an entry from the future.
+            case .missing: return try next(user, lookup.chain.last, own, at: min(time, lookup.head.time))
             case .held:
                 report(.nameHeld)
-                return try next(user, lookup.chain.last, own, isHeld: true)
+                return try next(user, lookup.chain.last, own, at: min(time, lookup.head.time), isHeld: true)
             case .alarm(let alarm):
                 report(.alarm(alarm))
                 throw .alarm(alarm)
@@ -97,9 +98,9 @@ extension KeyBook {
     }
 
     private func next(
-        _ user: String, _ last: KeyLogEntry?, _ own: OwnEntries, isHeld: Bool = false
+        _ user: String, _ last: KeyLogEntry?, _ own: OwnEntries, at time: UInt64, isHeld: Bool = false
     ) throws(PeopleError) -> KeyLogEntry {
-        let time = now()
+        let time = max(time, last?.validFrom ?? 0)
         return try Self.refusing { () throws(KeyLogError) in
             if isHeld, let last { return try own.reset(last, now: time) }
             return try own.next(user, after: last, now: time)
@@ -111,20 +112,27 @@ extension KeyBook {
     }
 
     /// Reads the account's own keys again, because something does not fit those of this session, and completes the log
-    /// from them. Callers at the same time wait for one check.
+    /// from them. Callers that wait at the same time share one check. It begins after the call: one that runs already may
+    /// have read the keys before the change that the caller has seen.
     ///
     /// - Throws: as `checkOwn`, but not `alarm`: the keys were read then.
     public func renew() async throws(PeopleError) {
-        if renewing == nil {
-            renewing = Task {
+        if let earlier = renewing { _ = await finish(earlier) }
+        let task =
+            renewing
+            ?? Task {
                 do throws(PeopleError) { return .success(try await self.checkOwn()) } catch { return .failure(error) }
             }
-        }
-        guard let task = renewing else { return }
-        let result = await task.value
-        if renewing == task { renewing = nil }
+        renewing = task
+        let result = await finish(task)
         if case .failure(let error) = result, case .alarm = error { return }
         _ = try result.get()
+    }
+
+    private func finish(_ task: Renewal) async -> Result<OwnCheck, PeopleError> {
+        let result = await task.value
+        if renewing == task { renewing = nil }
+        return result
     }
 
     /// Checks the own entries as a session does at its start: not within an hour of the last check of this device,

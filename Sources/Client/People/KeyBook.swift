@@ -29,7 +29,8 @@ public actor KeyBook: PeopleKeys {
     /// The account's keys as the session had them at its start.
     var own: PublicKeys?
     /// A check that was begun because the account's keys did not fit.
-    var renewing: Task<Result<OwnCheck, PeopleError>, Never>?
+    typealias Renewal = Task<Result<OwnCheck, PeopleError>, Never>
+    var renewing: Renewal?
 
     /// File accesses stay off the threads of the concurrency runtime.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }

@@ -93,6 +93,9 @@ enum KeyRenewal {
     static func retries(
         _ operation: PendingOperation, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) -> Bool {
+        if skeleton.messages.renewals.count >= operationsMax {
+            skeleton.messages.renewals = skeleton.messages.renewals.filter { skeleton.queue[$0] != nil }
+        }
         guard skeleton.messages.identity != nil, skeleton.messages.renewals.count < operationsMax,
             skeleton.messages.renewals.insert(operation.id).inserted
         else { return false }

@@ -58,6 +58,27 @@ struct ReplacedKeysProgramTests {
         #expect(try inbox("bob").contains("again"))
     }
 
+    @Test("a user replaces only the key to which others seal: compared numbers stay, and messages open on all machines")
+    func exchangeOnly() throws {
+        try send("before", "bob", to: "ann")
+        let number = try bench.good(["verify", "ann"], home: "bob")
+        try bench.good(["verify", "ann", "--matches", number.filter { $0 != "\n" }], home: "bob")
+        let misused = try bench.run(["keys", "--exchange-only"], home: "ann")
+        #expect(misused.code == 2 && misused.errors.contains("--rotate"), "\(misused)")
+        let done = try bench.good(["keys", "--rotate", "--exchange-only"], home: "ann")
+        #expect(done.contains("stay"), "\(done)")
+        #expect(try bench.good(["verify", "ann"], home: "bob") == number)
+        #expect(try bench.good(["contacts"], home: "bob").contains("compared"))
+        try send("after", "bob", to: "ann")
+        try send("from the second machine", "second", to: "bob")
+        for home in ["ann", "second"] {
+            let shown = try inbox(home)
+            for text in ["before", "after"] { #expect(shown.contains(text), "\(home) \(text): \(shown)") }
+            #expect(try bench.good(["keylog"], home: home).contains("as made by this account"))
+        }
+        #expect(try inbox("bob").contains("from the second machine"))
+    }
+
     @Test("A14: new keys that the old ones have not signed are an alarm with evidence, and are not used")
     func unsigned() throws {
         try bench.good(["contacts", "add", "bob"], home: "ann")

@@ -220,4 +220,55 @@ struct KeyBookTests {
             readOwn: { () async throws(ClientError) in old.own })
         #expect(await peopleCode { _ = try await stale.checkOwn() } == "alarm")
     }
+
+    @Test("own keys that are asked for while a check runs are read after the call, not taken from that check")
+    func renewals() async throws {
+        let old = LogPerson("ann-id")
+        let new = old.rotated()
+        let entry = try #require(try old.entries().first)
+        server.set {
+            $0.log.commit(entry)
+            $0.refusesAppends = false
+        }
+        let server = server
+        let reads = Mutex(0)
+        let book = Mutex<KeyBook?>(nil)
+        let later = Mutex<Task<String?, Never>?>(nil)
+        let made = try KeyBook(
+            app: LogPerson.app, user: "ann-id", server: server, storage: MemoryPeopleStorage(), now: { server.now },
+            readOwn: { () async throws(ClientError) in
+                let number = reads.withLock { count in
+                    count += 1
+                    return count
+                }
+                guard number == 1 else { return new.own }
+                // The first check has the old keys in hand when another caller hears of new ones.
+                if let book = book.withLock(\.self) {
+                    later.withLock { $0 = Task { await peopleCode { try await book.renew() } } }
+                }
+                for _ in 0..<100 { await Task.yield() }
+                return old.own
+            })
+        book.withLock { $0 = made }
+        try await made.renew()
+        let second = later.withLock { $0 }
+        #expect(try await #require(second).value == nil)
+        #expect(reads.withLock { $0 } == 2)
+        #expect(server.look { $0.log.chains["ann-id"]?.last?.keys.identity } == new.own.current.signing.verifyingKey)
+    }
+
+    @Test("an entry is dated by the server's clock when the device's is ahead, which the server would refuse")
+    func fastClock() async throws {
+        let old = LogPerson("ann-id")
+        let new = old.rotated()
+        let entry = try #require(try old.entries(at: LyingKeyServer.start - 1_000).first)
+        server.set { $0.log.commit(entry) }
+        let server = server
+        let book = try KeyBook(
+            app: LogPerson.app, user: "ann-id", server: server, storage: MemoryPeopleStorage(),
+            now: { server.now + 40 * 60_000 }, readOwn: { () async throws(ClientError) in new.own })
+        #expect(try await book.checkOwn() == .appended(1))
+        let last = server.look { $0.log.chains["ann-id"]?.last }
+        #expect(last?.validFrom == LyingKeyServer.start && last?.keys.identity == new.own.current.signing.verifyingKey)
+    }
 }

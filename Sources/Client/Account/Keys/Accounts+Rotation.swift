@@ -1,3 +1,5 @@
+public import ThicketCrypto
+
 // Replacing the keys under which an account is in the key log (decision 0066).
 extension Accounts {
     /// Replaces the account's signing key and the key to which others seal. The bundle is written first: it keeps the
@@ -25,11 +27,25 @@ extension Accounts {
         of account: OpenAccount, with next: AccountKeyPair = .make(), accessToken: String
     ) async throws(AccountError) -> OpenAccount {
         let changed = try await update(account, accessToken: accessToken) { _ = $0.replaceKeys(with: next) }
-        guard changed.bundle.keyPair == next else {
-            throw .unusable(
-                "the account has had \(AccountKeyPair.earlierMax) keys, and cannot have more: its bundle keeps all of them"
-            )
-        }
+        guard changed.bundle.keyPair == next else { throw Self.hasTooManyKeys }
         return changed
     }
+
+    /// Replaces only the key to which others seal, as `replaceKeys` does: the signing key, and with it the number that
+    /// contacts have compared, stays.
+    ///
+    /// - Parameter next: the new key.
+    public func replaceExchangeKey(
+        of account: OpenAccount, with next: X25519.PrivateKey = .random(), accessToken: String
+    ) async throws(AccountError) -> OpenAccount {
+        // Another device may have replaced both keys meanwhile: the signing key is that of the bundle as it is written.
+        let changed = try await update(account, accessToken: accessToken) {
+            _ = $0.replaceKeys(with: AccountKeyPair($0.signingKey, next))
+        }
+        guard changed.bundle.exchangeKey.secret == next.secret else { throw Self.hasTooManyKeys }
+        return changed
+    }
+
+    private static let hasTooManyKeys = AccountError.unusable(
+        "the account has had \(AccountKeyPair.earlierMax) keys, and cannot have more: its bundle keeps all of them")
 }

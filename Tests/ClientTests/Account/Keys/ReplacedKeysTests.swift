@@ -51,6 +51,24 @@ struct ReplacedKeysTests {
         #expect(own.earlier.map(\.signing.verifyingKey) == all.dropLast().map(\.signing.verifyingKey))
     }
 
+    @Test("the key to which others seal is replaced alone: the signing key is the one that is in use by then")
+    func exchangeOnly() async throws {
+        let ann = try await signUp()
+        let before = ann.account.bundle.keyPair
+        let one = try await accounts().replaceExchangeKey(of: ann.account, accessToken: ann.accessToken)
+        #expect(one.bundle.keyPair.signing.verifyingKey == before.signing.verifyingKey)
+        #expect(one.bundle.keyPair != before && one.bundle.earlierKeys == [before])
+        let two = try await accounts("d/2").replaceKeys(of: ann.account, accessToken: ann.accessToken)
+        // The device knows neither: it puts its key beside the signing key that is in use by now.
+        let next = X25519.PrivateKey.random()
+        let three = try await accounts("d/3").replaceExchangeKey(
+            of: ann.account, with: next, accessToken: ann.accessToken)
+        #expect(three.bundle.keyPair == AccountKeyPair(two.bundle.signingKey, next))
+        #expect(three.bundle.earlierKeys == [before, one.bundle.keyPair, two.bundle.keyPair])
+        let again = try await accounts().replaceExchangeKey(of: three, with: next, accessToken: ann.accessToken)
+        #expect(again.bundle == three.bundle && again.version == three.version, "the same key is no replacement")
+    }
+
     @Test("a replacement whose answer is lost is known to be made or not, and repeated with the same keys is made once")
     func lost() async throws {
         let ann = try await signUp()
