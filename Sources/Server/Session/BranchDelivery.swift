@@ -60,4 +60,22 @@ extension BucketFeed.Entry {
         let isRemoval = isRemoval || branch.audience.after != root
         return BucketFeed.Entry(gid: gid, key: key, isRemoval: isRemoval, element: element, branch: branch)
     }
+
+    /// Whether the account may not read its branch from this change on.
+    func excludes(_ member: BranchMember) -> Bool {
+        guard let branch, branch.root == member.root else { return false }
+        return !branch.readers.contains(member.user)
+    }
+}
+
+extension ChangeRecord {
+    /// Whether the change writes a list on the root of a member's branch that does not permit it to read, or ends or
+    /// removes the branch.
+    func excludes(_ member: BranchMember) -> Bool {
+        guard audience != nil, NodeID(text: key.text) == member.root else { return false }
+        guard kind == .modify else { return true }
+        // A change has whole members.
+        guard let list = (try? JSONValue(parsing: diff))?[RecordKey.shareList.rawValue] else { return false }
+        return list["v"].map { !NodeRow.readers(of: $0).contains(member.user) } ?? true
+    }
 }

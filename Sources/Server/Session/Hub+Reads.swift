@@ -88,8 +88,10 @@ extension Hub {
     func catchUp(_ channel: Channel, from gid: GlobalID, mustAnswer: Bool, now: HubInstant) {
         guard let feed = channel.feed else { return }
         if let tail = feed.tail(after: gid) {
-            let root = channel.member?.root
-            let missed = root.map { root in tail.compactMap { $0.seen(in: root) }[...] } ?? tail
+            let member = channel.member
+            // What was written while the account was no reader has keys that it got later, with the root's newest record.
+            if let member, tail.contains(where: { $0.excludes(member) }) { return forgotten(channel, now: now) }
+            let missed = member.map { member in tail.compactMap { $0.seen(in: member.root) }[...] } ?? tail
             if !missed.isEmpty || mustAnswer {
                 if mustAnswer { metrics.catchUps.add(1, missed.isEmpty ? .current : .memory) }
                 deliver(missed, to: channel, now: now)
@@ -100,7 +102,7 @@ extension Hub {
         channel.stream = .catchingUp(after: gid, upTo: feed.published, mustAnswer: mustAnswer)
         read(
             .changes(
-                bucket: feed.row ?? 0, tag: feed.tag, after: gid, upTo: feed.published, root: channel.member?.root),
+                bucket: feed.row ?? 0, tag: feed.tag, after: gid, upTo: feed.published, member: channel.member),
             for: channel)
     }
 
@@ -221,12 +223,12 @@ extension Hub {
         channel.stream = .catchingUp(after: through, upTo: upTo, mustAnswer: false)
         read(
             .changes(
-                bucket: feed.row ?? 0, tag: feed.tag, after: through, upTo: upTo, root: channel.member?.root),
+                bucket: feed.row ?? 0, tag: feed.tag, after: through, upTo: upTo, member: channel.member),
             for: channel,
             isContinued: true)
     }
 
-    /// The position was cut from the log: the client reads the index.
+    /// The position was cut from the log, or a member was no reader of the branch meanwhile: the client reads the index.
     private func forgotten(_ channel: Channel, now: HubInstant) {
         metrics.catchUps.add(1, .unknown)
         channel.stream = .idle

@@ -106,8 +106,8 @@ public enum ReadQuestion: Sendable {
     case body(RESTBody)
     /// Changes above `after` and up to `upTo`, oldest first, as a whole message.
     ///
-    /// - Parameter root: only what belongs to this shared branch; nil: everything.
-    case changes(bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID, root: NodeID? = nil)
+    /// - Parameter member: only what belongs to its branch; nil: everything.
+    case changes(bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID, member: BranchMember? = nil)
 }
 
 extension ReadQuestion {

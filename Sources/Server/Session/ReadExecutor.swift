@@ -66,8 +66,8 @@ public final class ReadExecutor {
         case .removed(let request, let bucket, let upTo):
             let page = try reader.removedPage(request, in: bucket, upTo: upTo)
             return .entity(Reply.removed(channel, page))
-        case .changes(let bucket, let tag, let after, let upTo, let root):
-            return try changes(bucket, tag: tag, after: after, upTo: upTo, root: root, channel: channel)
+        case .changes(let bucket, let tag, let after, let upTo, let member):
+            return try changes(bucket, tag: tag, after: after, upTo: upTo, member: member, channel: channel)
         case .object(let key, let version, let bucket, let upTo):
             return try object(key, version, in: bucket, upTo: upTo)
         case .children(let query, let cursor, let bucket, let tag, let upTo, let member):
@@ -158,14 +158,14 @@ public final class ReadExecutor {
 
     /// One message of a catch-up: as much of the log as its bounds admit.
     private func changes(
-        _ bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID, root: NodeID?, channel: ChannelNumber
+        _ bucket: BucketRow, tag: UInt32, after: GlobalID, upTo: GlobalID, member: BranchMember?, channel: ChannelNumber
     ) throws(StoreError) -> ReadAnswer {
         var elements = [[UInt8]]()
         var bytes = 0
         var through = after
         var removals = [EntityKey]()
         // Rows of other branches are read in vain: their number is bounded, too.
-        var pagesLeft = root == nil ? Int.max : Self.branchPagesMax
+        var pagesLeft = member == nil ? Int.max : Self.branchPagesMax
         while through < upTo, pagesLeft > 0 {
             pagesLeft -= 1
             let room = min(Self.rowsAtOnce, limits.catchUpPageChanges - elements.count)
@@ -174,7 +174,8 @@ public final class ReadExecutor {
             guard let page else { return .changesForgotten }
             for change in page.changes {
                 through = change.gid
-                guard let seen = root.map({ change.seen(in: $0) }) ?? change else { continue }
+                if let member, change.excludes(member) { return .changesForgotten }
+                guard let seen = member.map({ change.seen(in: $0.root) }) ?? change else { continue }
                 let element = encode(seen, tag: tag)
                 elements.append(element)
                 bytes += element.count + 1

@@ -170,6 +170,26 @@ struct SharingHubTests {
         #expect(cleo.take().last?.hasPrefix("0:auth:{") == true)
     }
 
+    @Test(
+        "a member that was removed and is back reads its branch anew: from a position before that it gets cv:?",
+        arguments: [true, false])
+    func removedAndBack(fromMemory: Bool) throws {
+        var limits = ServerLimits()
+        if !fromMemory { limits.tailChangesMax = 0 }
+        let other = try SharingHubTests(limits)
+        let before = try other.share([Self.bob: "rw", "cleo": "r"])
+        let removed = try other.people.list(["cleo": "r"], on: 10, after: before, epoch: 1)
+        try other.make(2, other.put(10, sv: 2, list: removed), other.put(12, below: 10))
+        let back = try other.people.list([Self.bob: "rw", "cleo": "r"], on: 10, after: removed, epoch: 1)
+        try other.make(3, other.put(10, sv: 3, list: back), other.put(13, below: 10))
+        // The root of that time has no key for bob.
+        let bob = try other.follow(5)
+        #expect(bob.take() == ["0:cv:?"])
+        bob.send("0:cv:\(try other.harness.cv(8, bucket: "tree"))")
+        #expect(try other.ids(bob.take()) == ["13M"])
+        #expect(try other.ids(other.follow(5, token: "cleo-token").take()) == ["10M", "12M", "10M", "13M"])
+    }
+
     @Test("A12: a member that is removed while its rights are looked up, or while it waits for a token, stays out")
     func races() throws {
         let before = try share()

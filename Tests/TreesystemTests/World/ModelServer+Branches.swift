@@ -72,6 +72,17 @@ extension ModelServer {
         } catch { return .shareList }
     }
 
+    /// Whether a list was written behind a position of the log that does not permit an account to read its branch.
+    func excluded(_ user: String, from root: NodeID, after number: Int) -> Bool {
+        log.dropFirst(number).contains { change in
+            guard change.key.text == root.text else { return false }
+            guard case .value(.object(let diff))? = change.diff else { return true }
+            guard let list = diff["l"] else { return false }
+            let members = list["v"].flatMap { try? ShareList($0) }?.members ?? []
+            return !members.contains { $0.user.text == user && $0.permissions.contains(.read) }
+        }
+    }
+
     /// The change of the log as a member of a branch gets it; nil for one of another audience.
     func change(_ number: Int, for root: NodeID) -> AppliedChange? {
         let (before, after) = audiences[number]

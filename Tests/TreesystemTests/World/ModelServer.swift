@@ -277,7 +277,7 @@ struct ModelServer: TreeView {
         if text.hasPrefix("i:") {
             return [page(String(text.split(separator: ":", omittingEmptySubsequences: false)[2]), pageNodes)]
         }
-        if text.hasPrefix("cv:") { return [since(String(text.dropFirst(3)), &isLive, member?.root)] }
+        if text.hasPrefix("cv:") { return [since(String(text.dropFirst(3)), &isLive, member)] }
         if text.hasPrefix("e:") { return [entity(String(text.dropFirst(2)))] }
         return []
     }
@@ -302,10 +302,12 @@ struct ModelServer: TreeView {
         return "i:" + String(decoding: writer.bytes, as: UTF8.self)
     }
 
-    private func since(_ text: String, _ isLive: inout Bool, _ root: NodeID?) -> String {
-        guard text.hasPrefix("cv-"), let number = Int(text.dropFirst(3)), number <= log.count else { return "cv:?" }
+    private func since(_ text: String, _ isLive: inout Bool, _ member: (user: String, root: NodeID)?) -> String {
+        guard text.hasPrefix("cv-"), let number = Int(text.dropFirst(3)), number <= log.count,
+            member.map({ !excluded($0.user, from: $0.root, after: number) }) ?? true
+        else { return "cv:?" }
         isLive = true
-        return changes(from: number, of: root)
+        return changes(from: number, of: member?.root)
     }
 
     /// The changes after a position, as a `c` message; at most `count`.

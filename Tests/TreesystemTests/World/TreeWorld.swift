@@ -198,7 +198,9 @@ final class WorldDevice {
     }
 
     var isAtRest: Bool {
-        machine.channel.phase == .live && late.isEmpty && machine.push.inFlight == nil && machine.lists.isIdle
+        // The branch is not shared with its account any more.
+        if branch != nil, case .offline(.unauthorized) = machine.status { return true }
+        return machine.channel.phase == .live && late.isEmpty && machine.push.inFlight == nil && machine.lists.isIdle
             && machine.queue.ids.allSatisfy { id in
                 guard let operation = machine.queue[id] else { return true }
                 switch operation.state {
@@ -406,7 +408,7 @@ final class WorldDevice {
 
     @discardableResult
     func deliverToDevice(_ world: TreeWorld) throws -> Bool {
-        if isLive, let member, !world[owner].serves(member.user, member.root) {
+        if isLive, let member, world[owner].excluded(member.user, from: member.root, after: sentLog) {
             isLive = false
             toDevice.append(Array("0:auth:{\"code\":401,\"msg\":\"no-read\"}".utf8))
         }
