@@ -30,7 +30,13 @@ public struct KeptNode: Sendable {
             node: node, epoch: epoch, key: key, childSalt: metadata.childSalt, earlier: metadata.earlierKeys)
     }
 
-    init(_ node: OpenedNode) { (key, metadata) = (node.key, node.metadata) }
+    init(_ node: OpenedNode) {
+        var metadata = node.metadata
+        if let list = node.record.shareList {
+            metadata.endedList = EndedList(list, at: ShareList.Place(node.tree, root: node.id))
+        }
+        (key, self.metadata) = (node.key, metadata)
+    }
 }
 
 extension OpenedNode {

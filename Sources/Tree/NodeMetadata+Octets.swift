@@ -13,12 +13,13 @@ import ThicketTreeShape
 /// | 5 | pairs of the app | for each, in the order of the keys: lp(key) ‖ lp(value), lengths of 16 bits |
 /// | 6 | origin of a message | `OriginStatement`, 1 to 12,288 bytes |
 /// | 7 | earlier keys, the newest first | for each: epoch (4) ‖ key (32); 1 to `EarlierKey.countMax` |
+/// | 8 | last list of a branch that is shared no more | version (8) ‖ epoch (4) ‖ digest (32) |
 ///
 /// 1 and 2 are required. A reader keeps fields with unknown numbers below 0x8000 and writes them again. Numbers from
 /// 0x8000 are for fields without which the others are misunderstood: a reader that does not know one refuses the whole.
 extension NodeMetadata {
     private enum Field: UInt16, CaseIterable {
-        case name = 1, childSalt, content, modified, appTags, origin, earlierKeys
+        case name = 1, childSalt, content, modified, appTags, origin, earlierKeys, endedList
     }
 
     /// The first number of the fields that a reader must know.
@@ -56,6 +57,7 @@ extension NodeMetadata {
         case .appTags: appTags.isEmpty ? nil : SecureBytes(copying: appTags.flatMap(\.octets))
         case .origin: origin.map { SecureBytes(copying: $0) }
         case .earlierKeys: earlierKeys.isEmpty ? nil : .joined(earlierKeys.flatMap(\.octets))
+        case .endedList: endedList.map { SecureBytes(copying: $0.octets) }
         }
     }
 
@@ -100,7 +102,8 @@ extension NodeMetadata {
             name: name, childSalt: salt, content: try Self.content(fields[.content]),
             modified: modified.map { Int64(bitPattern: FieldReader.number($0)) },
             appTags: try Self.appTags(fields[.appTags]), origin: origin,
-            earlierKeys: try Self.earlierKeys(fields[.earlierKeys]), format: format,
+            earlierKeys: try Self.earlierKeys(fields[.earlierKeys]), endedList: try Self.endedList(fields[.endedList]),
+            format: format,
             others: others.sorted { $0.key < $1.key }.map { (number: $0.key, content: $0.value) })
     }
 
@@ -130,6 +133,12 @@ extension NodeMetadata {
         }
         guard !keys.isEmpty else { throw .damaged }
         return keys
+    }
+
+    private static func endedList(_ field: SecureBytes?) throws(Fault) -> EndedList? {
+        guard let field else { return nil }
+        guard let list = EndedList(octets: field.bytes) else { throw .damaged }
+        return list
     }
 
     private static func appTags(_ field: SecureBytes?) throws(Fault) -> [AppTag] {

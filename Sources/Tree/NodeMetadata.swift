@@ -21,6 +21,8 @@ public struct NodeMetadata: Sendable {
     /// Keys that the node had in earlier epochs, the newest first: nodes below it that were not written since hang on
     /// them.
     var earlierKeys: [EarlierKey]
+    /// The last list of the node, which was the root of a shared branch and is none now; nil for any other node.
+    var endedList: EndedList?
     /// The version of the form: 1, or that of the newer program that wrote it.
     let format: UInt8
     /// Fields that a newer version has written, in the order of their numbers.
@@ -59,11 +61,12 @@ public struct NodeMetadata: Sendable {
 
     init(
         name: NodeName, childSalt: SecureBytes, content: ContentAccess?, modified: Int64?, appTags: [AppTag],
-        origin: [UInt8]? = nil, earlierKeys: [EarlierKey] = [], format: UInt8 = 1,
+        origin: [UInt8]? = nil, earlierKeys: [EarlierKey] = [], endedList: EndedList? = nil, format: UInt8 = 1,
         others: [(number: UInt16, content: SecureBytes)] = []
     ) {
         (self.name, self.childSalt, self.content, self.modified) = (name, childSalt, content, modified)
         (self.appTags, self.origin, self.earlierKeys) = (appTags, origin, earlierKeys)
+        self.endedList = endedList
         (self.format, self.others) = (format, others)
     }
 

@@ -99,7 +99,7 @@ public struct NodeSealer: Sendable {
             content: content?.access, modified: draft.modified, appTags: appTags, origin: kept?.metadata.origin,
             earlierKeys: try kept.map { (kept) throws(SealFault) in try kept.earlierKeys(isKept: keptKey != nil) }
                 ?? [],
-            format: kept?.metadata.format ?? 1, others: kept?.metadata.others ?? [])
+            endedList: kept?.metadata.endedList, format: kept?.metadata.format ?? 1, others: kept?.metadata.others ?? [])
         let record = NodeRecord(
             parent: parent.parent, tag: parent.tag(of: draft.name, id), epoch: parent.epoch,
             wraps: [parent.wrap(key, of: id, in: tree, random)], commitment: Self.commitment(key),

@@ -160,8 +160,13 @@ struct BranchSealingTests {
         #expect(try branch.ann.opener.open(child.record, child.id, below: ended.childKeys).hangsOnEarlierKey)
         let state = try branch.state(shared)
         #expect(state.judgeEnd(record, shared.id, branch.arrival(3, known: 2), branch.key) == .believed)
-        // And it can be shared again.
+        // And it can be shared again, with a list that follows the last one and another key.
         let again = try branch.shared(["cleo": "r"], ended, version: 3)
+        let (last, list) = (try #require(shared.record.shareList), try #require(again.record.shareList))
+        #expect(list.version == 2 && list.epoch == 1 && list.previous == last.digest(at: branch.place))
+        #expect(again.record.epoch == 1 && bytes(again) != bytes(ended))
+        #expect(state.judge(list, branch.key) == .believed)
+        #expect(try branch.ann.opener.open(child.record, child.id, below: again.childKeys).hangsOnEarlierKey)
         #expect(try branch.opened(again.record, by: "cleo").id == shared.id)
         #expect(throws: NodeFault.self) { try branch.opened(again.record, by: "ben") }
     }

@@ -32,16 +32,9 @@ extension OpenTree {
         try await verifyAuthors(consequence)
     }
 
-    /// What other members of shared branches have written is shown when their keys were looked up: a command that ends
-    /// at once waits for that.
+    /// Names the members of shared branches whose keys cannot be used now, after another look-up.
     private func verifyAuthors(_ consequence: String) async throws(Failure) {
         let tree = tree
-        try await waiting(.unread(consequence)) { () throws(TreeError) in
-            while await tree.sharing.awaitsRecords {
-                // A sleep that was cancelled: the wait is over.
-                guard (try? await Task.sleep(for: Self.recordPause)) != nil else { return }
-            }
-        }
         let waiting = try await growing(consequence) { () throws(TreeError) in try await tree.sharing.lookUpAuthors() }
         try await reportFaults(consequence)
         guard !waiting.isEmpty else { return }
@@ -104,9 +97,6 @@ extension OpenTree {
             try await giveUp(id, what, refused)
         }
     }
-
-    /// Between two looks whether requested records have arrived.
-    private static let recordPause = Duration.milliseconds(10)
 
     /// A wait ends by `WaitBudget`, not by the tree's own bound.
     static let longestWaitSeconds = 86_400

@@ -6,7 +6,7 @@ public import ThicketTreeShape
 /// Records of the roots of shared branches (treesystem 4.10; decision 0067).
 extension NodeSealer {
     /// The record of a root with another list, or without one. Whatever the branch's size, it is the only record that
-    /// is written.
+    /// is written. The lists of a branch that is shared again go on from its last one, with another key.
     ///
     /// - Parameters:
     ///   - node: the root as it was opened. Its list is the one that this device believes.
@@ -21,25 +21,27 @@ extension NodeSealer {
         replacing base: Version, by author: MessageIdentity
     ) throws(SealFault) -> NodeRecord {
         var (metadata, record) = try edited(node, NodeEdit(), replacing: base)
-        let before = record.shareList
+        let (before, place) = (record.shareList, ShareList.Place(tree, root: node.id))
         if change.isEnd {
-            guard author.user == tree.owner, let parent, before != nil else { throw .badShare }
-            record.shareList = nil
+            guard author.user == tree.owner, let parent, let before else { throw .badShare }
+            (record.shareList, metadata.endedList) = (nil, EndedList(before, at: place))
             record.wraps.removeAll { $0.isUserWrap }
             let node = OpenedNode(tree: tree, id: node.id, record: record, metadata: metadata, key: node.key)
             return try edit(node, below: parent, replacing: base, by: author, renewing: true)
         }
-        var list = try ShareDraft(change, before, keys, by: author, at: ShareList.Place(tree, root: node.id)).list
+        let ended = before == nil ? metadata.endedList : nil
+        var list = try ShareDraft(change, before, after: ended, keys, by: author, at: place).list
+        metadata.endedList = nil
         // The author of a message has its key, and so has each former reader.
-        let renews = before.map { $0.epoch != list.epoch } ?? (node.metadata.origin != nil)
+        let renews = before.map { $0.epoch != list.epoch } ?? (node.metadata.origin != nil || ended != nil)
         var key = node.key
         if renews {
             (key, metadata.earlierKeys) = (newKey(), try EarlierKey.list(of: node))
-            record.epoch = before == nil ? record.epoch + 1 : list.epoch
+            record.epoch = before == nil && ended == nil ? record.epoch + 1 : list.epoch
         }
         record.commitment = Self.commitment(key)
         (list.epoch, list.commitment) = (record.epoch, record.commitment)
-        list = try ShareDraft.signed(list, by: author, at: ShareList.Place(tree, root: node.id))
+        list = try ShareDraft.signed(list, by: author, at: place)
         record.shareList = list
         try wrap(key, of: list, keys, isNew: renews, in: &record, node.id)
         if let parent, renews || before == nil {
@@ -96,10 +98,11 @@ extension RecordWrap {
 private struct ShareDraft {
     let list: ShareList
 
+    /// - Parameter ended: the last list of a branch that was shared before; nil while it has a list.
     /// - Throws: `badShare`, `missingKeys`.
     init(
-        _ change: ShareChange, _ before: ShareList?, _ keys: [UserID: PublicKeys], by author: MessageIdentity,
-        at place: ShareList.Place
+        _ change: ShareChange, _ before: ShareList?, after ended: EndedList?, _ keys: [UserID: PublicKeys],
+        by author: MessageIdentity, at place: ShareList.Place
     ) throws(SealFault) {
         let owner = place.tree.owner
         guard change.members[owner] == nil else { throw .badShare }
@@ -113,7 +116,7 @@ private struct ShareDraft {
             guard let keyID = isOpen ? keys[user]?.id : known?.keyID else { throw .missingKeys }
             members.append(ShareList.Member(user, permissions, keyID: keyID))
         }
-        let epoch = (before?.epoch ?? 0) + (renews ? 1 : 0)
+        let epoch = before.map { $0.epoch + (renews ? 1 : 0) } ?? ended.map { $0.epoch + 1 } ?? 0
         var grants = before?.grants ?? []
         if author.user == owner {
             grants = try Self.grants(members, before, epoch, by: author, at: place)
@@ -125,8 +128,8 @@ private struct ShareDraft {
             pending = try RecordSignature(pending: author.user, keyID: author.keys.id)
         } catch { throw .outOfBounds }
         list = ShareList(
-            version: (before?.version ?? 0) + 1, epoch: epoch, commitment: before?.commitment ?? [], members: members,
-            grants: grants, previous: before?.digest(at: place), signature: pending)
+            version: (before?.version ?? ended?.version ?? 0) + 1, epoch: epoch, commitment: before?.commitment ?? [],
+            members: members, grants: grants, previous: before?.digest(at: place) ?? ended?.digest, signature: pending)
     }
 
     /// The owner's grants for the members that may share.

@@ -61,12 +61,13 @@ extension ShareList {
     /// Checks that the list may follow another one. The signatures of both were checked.
     ///
     /// - Parameters:
-    ///   - before: the list before; nil for the first list of a branch.
+    ///   - before: the list before; nil for the first list of a branch, and for one that is shared again: its list
+    ///     names the last one, which only devices that knew it can compare.
     ///   - place: the branch.
     /// - Throws: `notNext`, `badEpoch`, `noGrant`, `beyondGrant`.
     public func checkFollows(_ before: ShareList?, at place: Place) throws(ShareListError) {
         guard let before else {
-            guard version == 1, previous == nil else { throw .notNext }
+            guard (version == 1) == (previous == nil) else { throw .notNext }
             guard signature.author == place.tree.owner else { throw .noGrant }
             return
         }

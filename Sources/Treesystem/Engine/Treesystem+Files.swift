@@ -4,8 +4,9 @@ public import ThicketTreeShape
 /// What programs that copy files to and from a tree need beside the calls for apps.
 extension Treesystem {
     /// Whether the tree is connected and has everything that the server had when the connection was made; changes of
-    /// this device may still wait. `events` reports the moment as `caughtUp`.
-    public var isCaughtUp: Bool { core?.machine.channel.phase == .live }
+    /// this device may still wait. Of shared branches it also has the records that it had to request, and the keys of
+    /// authors as far as they can be looked up now. `events` reports the moment as `caughtUp`.
+    public var isCaughtUp: Bool { core.map { CaughtUp.isReached($0.machine) } ?? false }
 
     /// `events` and `isCaughtUp` of one moment: if the tree is not caught up, the events have `caughtUp`.
     public func observe() -> (events: AsyncStream<TreeEvent>, isCaughtUp: Bool) { (events, isCaughtUp) }

@@ -159,7 +159,7 @@ enum Letters {
             }
         }
         if !isReading { try reportGaps(&skeleton) }
-        if skeleton.events.contains(.caughtUp), try skeleton.store.namedValue(begun) == nil {
+        if skeleton.branches.hasReachedLog, try skeleton.store.namedValue(begun) == nil {
             skeleton.hasWritten = true
             try skeleton.store.setNamedValue(begun, "1")
         }

@@ -24,10 +24,14 @@ struct BranchBook {
     /// Nodes whose newest record was requested, or waited for its parent, when a list was believed first, and the
     /// versions: they are shown later, and may be from before the list.
     var requested = [NodeID: Version]()
+    /// Records that the log has brought under earlier lists, and that are not judged yet.
+    var delivered = DeliveredRecords()
     /// Nodes that were shown and are not for now, because their parent is not known, and the versions.
     var accepted = [NodeID: Version]()
     /// Refusals of the channel in a row.
     var refusals = 0
+    /// Whether the end of the log was reached in this turn.
+    var hasReachedLog = false
     /// Whether the records that arrive were asked for with a list of children.
     var isListing = false
 

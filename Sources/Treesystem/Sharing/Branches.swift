@@ -21,6 +21,7 @@ enum Branches {
         if try wasAccepted(arrival, &skeleton) { return true }
         let verdict = try judge(arrival, &skeleton)
         try endWaiting(opened.id, &skeleton)
+        if case .waits = verdict {} else { try DeliveredRecords.end(opened.id, version, &skeleton) }
         switch verdict {
         case .believed: return true
         case .waits(let user, let keyID):
@@ -137,8 +138,15 @@ enum Branches {
         let isOwn = try skeleton.sentOperation(of: record, arrival.id) != nil
         if arrival.id != arrival.root {
             if isOwn { return .believed }
-            return state.judge(
-                record, arrival.id, try action(arrival, skeleton), how(arrival, known?.since, skeleton), keys)
+            let (did, came) = (try action(arrival, skeleton), how(arrival, known?.since, skeleton))
+            let verdict = state.judge(record, arrival.id, did, came, keys)
+            guard case .refused(.notPermitted) = verdict else { return verdict }
+            // The list that permits it may be the one that waits for keys.
+            if let question = skeleton.branches.question(of: arrival.root), let keyID = question.keyID {
+                return .waits(question.user, keyID: keyID)
+            }
+            let earlier = skeleton.branches.delivered.list(of: arrival.id, arrival.version, in: arrival.root)
+            return earlier.map { BranchState(place, list: $0).judge(record, arrival.id, did, came, keys) } ?? verdict
         }
         guard let list = record.shareList else {
             let verdict = isOwn ? .believed : state.judgeEnd(record, arrival.id, how(arrival, nil, skeleton), keys)
@@ -201,6 +209,7 @@ enum Branches {
         let scan = skeleton.listing ?? row.flatMap { $0.scan > 0 ? $0.scan : nil }
         let since = before == nil ? scan : before?.since
         skeleton.hasWritten = true
+        if let earlier = before?.state.list { try DeliveredRecords.keep(under: earlier, of: root, &skeleton) }
         skeleton.branches.known[root] = BranchBook.Known(state: state, since: since)
         if before?.state.list?.epoch != list.epoch { skeleton.keyring.forgetAll() }
         try skeleton.store.setBranch(root, list, since: since)
@@ -314,7 +323,7 @@ enum Branches {
 
     /// Judges again what waited for keys that are known now. Runs at the end of each turn.
     static func verify(_ skeleton: inout TreeSkeleton) throws(TreeError) {
-        if skeleton.events.contains(.caughtUp) { try reachedAll(&skeleton) }
+        if skeleton.branches.hasReachedLog { try reachedAll(&skeleton) }
         if skeleton.branches.waitingNodes.isEmpty { return }
         var ready = [(depth: Int, id: NodeID)]()
         for (question, nodes) in skeleton.branches.waiting
@@ -343,6 +352,7 @@ enum Branches {
         }
         book.requested = TreeChannel.wanted(stored: try skeleton.store.namedValue(requested))
         book.accepted = try skeleton.store.branchAccepted()
+        book.delivered = try DeliveredRecords.read(skeleton.store)
         for (node, question) in try skeleton.store.branchWaiting() { book.wait(node, for: question) }
         skeleton.branches = book
     }

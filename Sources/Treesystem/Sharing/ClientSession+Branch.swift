@@ -95,6 +95,22 @@ extension ClientSession {
         } catch { throw TreeError(error) }
     }
 
+    /// How many changes wait for the server in this device's copy of a branch of another account, which must be closed.
+    ///
+    /// - Returns: nil when there is no copy.
+    /// - Throws: `store`, also while the branch is open.
+    public func waitingChanges(inBranchOf owner: UserID, root: NodeID) throws(TreeError) -> Int? {
+        let (location, part) = (sessionPlace.store, "tree-" + BranchName(of: owner, root: root).part)
+        do throws(ClientError) {
+            guard let path = try location.folder(part: part)?.path, access(path, F_OK) == 0,
+                let file = try location.open(part: part, sessionPlace.options.durability)
+            else { return nil }
+            do throws(TreeError) { return try TreeStore(file).operations().count } catch {
+                throw ClientError(.store, error.detail)
+            }
+        } catch { throw TreeError(error) }
+    }
+
     private static func remove(_ store: String, _ contents: String) throws(ClientError) {
         let files = SystemFiles()
         do throws(ContentError) {

@@ -16,14 +16,6 @@ extension TreeSharing {
         public let detail: String
     }
 
-    /// Whether records were requested that have not arrived: a change that follows a record that is not believed does
-    /// not fit what this device has. `Treesystem.isCaughtUp` does not wait for them.
-    public var awaitsRecords: Bool { get async { await Self.awaitsRecords(tree) } }
-
-    private static func awaitsRecords(_ tree: isolated Treesystem) -> Bool {
-        tree.core?.machine.channel.wanted.isEmpty == false
-    }
-
     /// Rounds of look-ups at most: what is below a record may wait for other keys, one level after the other.
     private static let roundsMax = TreeLimits.depthMax
 

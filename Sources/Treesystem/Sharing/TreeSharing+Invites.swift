@@ -105,16 +105,19 @@ extension TreeSharing {
     /// - Parameters:
     ///   - message: a message of `invitations`.
     ///   - path: where the pointer node is made; its parent exists, its name is free.
+    ///   - tags: pairs of the app for the pointer node.
     /// - Returns: the pointer node.
     /// - Throws: `notFound` for any other message; otherwise as `Treesystem.createNode`.
     @discardableResult
-    public func accept(_ message: NodeID, at path: TreePath) async throws(TreeError) -> Node {
+    public func accept(
+        _ message: NodeID, at path: TreePath, tags: [NodeMetadata.AppTag] = []
+    ) async throws(TreeError) -> Node {
         guard case .invite(let invite)? = try await letter(of: message) else { throw .missing(message) }
         guard let tag = NodeMetadata.AppTag(Node.branchTag, BranchLetter.invite(invite).octets) else {
             throw TreeError(.limit, "the owner's id is too long for a pointer node")
         }
         return try await tree.batch { tree throws(TreeError) in
-            let node = try tree.createNode(at: path, content: NodeSections(), tags: [tag])
+            let node = try tree.createNode(at: path, content: NodeSections(), tags: [tag] + tags)
             try tree.delete(message)
             return node
         }

@@ -45,6 +45,8 @@ package struct TreeChannel: Sendable {
     /// Nodes whose newest version was requested, because a change did not fit, and the version. Also in the store: the
     /// position may have passed the change.
     package var wanted = [NodeID: Version]()
+    /// Whether `TreeEvent.caughtUp` was reported on this connection.
+    var isReported = false
     /// Turns of the network that failed one after the other.
     package var failures = 0
 
@@ -89,6 +91,6 @@ package struct TreeChannel: Sendable {
     /// The connection has ended; the position stays.
     package mutating func disconnected() {
         (phase, servedStore, answerDue) = (.closed, nil, nil)
-        repetition = LogRepetition()
+        (repetition, isReported) = (LogRepetition(), false)
     }
 }

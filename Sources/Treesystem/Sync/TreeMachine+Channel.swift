@@ -335,7 +335,7 @@ extension TreeMachine {
         channel.phase = .live
         channel.answerDue = nil
         link.backoff.reset()
-        skeleton.events.append(.caughtUp)
+        skeleton.branches.hasReachedLog = true
         skeleton.messages.connected()
     }
 

@@ -122,6 +122,7 @@ package struct TreeMachine {
         try skeleton.revealStranded()
         try MissingParents.report(&skeleton)
         pumpLists()
+        CaughtUp.report(&self)
         try callDelegate()
         updateStatus()
         try store.commit()

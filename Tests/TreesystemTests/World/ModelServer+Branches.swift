@@ -86,7 +86,14 @@ extension ModelServer {
     /// The change of the log as a member of a branch gets it; nil for one of another audience.
     func change(_ number: Int, for root: NodeID) -> AppliedChange? {
         let (before, after) = audiences[number]
-        if after == root { return log[number] }
+        if after == root {
+            var change = log[number]
+            // A node that came into the branch arrives whole, as a new one.
+            guard before != root, let object = entries[number] else { return change }
+            let whole = JSONObject(object.pairs.map { ($0.key, ["o": "+", "v": $0.value]) })
+            (change.sv, change.diff) = (nil, .value(.object(whole)))
+            return change
+        }
         guard before == root else { return nil }
         var change = log[number]
         (change.operation, change.diff, change.sv) = (.remove, nil, nil)

@@ -15,6 +15,8 @@ struct ModelServer: TreeView {
     private(set) var log = [AppliedChange]()
     /// Of each change, the shared branch in which its node was before, and is after it.
     private(set) var audiences = [(before: NodeID?, after: NodeID?)]()
+    /// The records of nodes that came into a branch, by the numbers of their changes.
+    private(set) var entries = [Int: JSONObject]()
     /// The newest keys of accounts; none in a world of one account.
     var keys = [String: PublicKeys]()
     /// Batches that were sent again with other bytes.
@@ -119,6 +121,7 @@ struct ModelServer: TreeView {
             // Versions of a node go on after its removal, as at the server.
             let version = (source == 0 ? removedAt[id] ?? 0 : source) + 1
             nodes[id] = Held(record: stamped, version: version)
+            if source > 0, before != audience(of: id) { entries[audiences.count] = stamped.object }
             audiences.append((before, audience(of: id)))
             changes.append(change(id, .modify, diff, source, version))
             return .version(version)
