@@ -25,14 +25,23 @@ struct AuthorNames: Sendable {
     /// Looks up the names that authors of messages say they have. One whose look-up gives other keys, or none, is not
     /// shown.
     mutating func prove(_ nodes: [Node], _ open: OpenTree) async throws(Failure) {
+        try await prove(
+            nodes.compactMap { node in
+                guard let origin = node.origin, let name = origin.name else { return nil }
+                return (origin.author, name)
+            }, open)
+    }
+
+    /// Looks up names that accounts are said to have.
+    mutating func prove(_ names: [(user: UserID, name: String)], _ open: OpenTree) async throws(Failure) {
         let book = try await open.people("the contacts cannot be read")
         var said = [String: String]()
-        for node in nodes where said.count < Self.lookUpsMax {
+        for (user, name) in names where said.count < Self.lookUpsMax {
             // A name that looks like an id, or like a standing, would pass for another account's.
-            guard let origin = node.origin, let name = origin.name, !PeopleCall.isID(name), !name.contains("("),
-                known[origin.author.text] == nil
-            else { continue }
-            said[origin.author.text] = name
+            guard !PeopleCall.isID(name), !name.contains("("), known[user.text] == nil, proved[user.text] == nil else {
+                continue
+            }
+            said[user.text] = name
         }
         for (user, name) in said {
             if let keys = try? await book.keys(named: name), same(keys.user, user) { proved[user] = name }
@@ -41,6 +50,9 @@ struct AuthorNames: Sendable {
 
     /// The login name of a contact, or one that the key log has proved; otherwise the id.
     func name(of user: UserID) -> String { known[user.text]?.name ?? proved[user.text] ?? user.text }
+
+    /// A name that the key log has proved of an account that is no contact.
+    func provedName(of user: UserID) -> String? { known[user.text] == nil ? proved[user.text] : nil }
 
     /// How sure it is that an author of verified messages is the person of that name; `request` for an author who is no
     /// contact.

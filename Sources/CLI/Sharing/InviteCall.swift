@@ -59,8 +59,10 @@ enum InviteCall {
             var names = try await AuthorNames(open)
             let letter = try await growing(what) { () throws(TreeError) in try await tree.node(invitation.message) }
             try await names.prove([letter].compactMap(\.self), open)
+            // The message goes: its author's name is kept for 'thicket tree shared', which proves it again.
+            let tags = [names.provedName(of: invitation.invite.owner).flatMap(OwnerName.tag(of:))].compactMap(\.self)
             let (node, operations) = try await growing(what) { () throws(TreeError) in
-                let node = try await tree.sharing.accept(invitation.message, at: path)
+                let node = try await tree.sharing.accept(invitation.message, at: path, tags: tags)
                 return (node, try await tree.operations(of: node.id).map(\.id))
             }
             try await open.confirm(operations, "make \(TreeText.named(path))")
@@ -140,6 +142,7 @@ enum InviteCall {
                     "\(path) is not a branch of another account. 'thicket tree unshare' ends sharing, 'thicket tree rm' "
                         + "removes a node", .usage)
             }
+            if try await leaveOne(node, invite.branch, argument.path, open) { return }
             try await checkSent(argument.path, node, call, open)
             let left = try await growing(what) { () throws(TreeError) in try await tree.sharing.leave(node.id) }
             let names = try await AuthorNames(open)
@@ -164,6 +167,22 @@ enum InviteCall {
                 throw Failure("\(name) was not asked to remove you from the list: \(unasked.text)", unasked.code)
             }
         }
+    }
+
+    /// Of several pointer nodes for one branch, one is removed alone: the branch stays.
+    ///
+    /// - Returns: false when it is the only one.
+    private static func leaveOne(
+        _ node: Node, _ branch: BranchName, _ path: TreePath, _ open: OpenTree
+    ) async throws(Failure) -> Bool {
+        let others = try await open.pointers().filter { $0.node.id != node.id && $0.node.branch?.branch == branch }
+        guard let other = others.first else { return false }
+        let tree = open.tree
+        let removal = try await growing("nothing was changed") { () throws(TreeError) in try await tree.delete(node.id) }
+        try await open.confirm([removal].compactMap(\.self), "remove \(TreeText.named(path))")
+        try LineOutput.write(
+            "\(TreeText.shown(path)) is removed; you are a member still, and the branch is \(TreeText.shown(other.path))\n")
+        return true
     }
 
     /// - Throws: `refused` when changes in the branch were not sent.

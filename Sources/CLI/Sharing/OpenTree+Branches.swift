@@ -39,16 +39,16 @@ extension OpenTree {
             let root = try await branch.root(at: pointer.path)
             let inner = TreePath(.home, names: [root.name])
             let depth = pointer.path.depth
+            // The shared node may be a single file.
+            let isContainer = root.content == nil && FileTag(root) == nil
             let mapped = arguments.map { argument in
                 TreeArgument(
                     TreePath(.home, names: inner.names + argument.path.names.dropFirst(depth)),
-                    isContainer: argument.isContainer || argument.path.depth == depth)
+                    isContainer: argument.isContainer || (argument.path.depth == depth && isContainer))
             }
-            let prefix = TreeText.Prefix(inner: inner, outer: pointer.path)
-            let result: Result<Void, Failure> = await TreeText.$prefix.withValue(prefix) {
-                do throws(Failure) { return .success(try await body(branch, mapped)) } catch { return .failure(error) }
+            try await TreeText.Prefix(inner: inner, outer: pointer.path).during { () throws(Failure) in
+                try await body(branch, mapped)
             }
-            try result.get()
         }
     }
 
@@ -72,6 +72,35 @@ extension OpenTree {
                 if node.branch != nil { return (above, node) }
             }
             return nil
+        }
+    }
+
+    /// The pointer nodes in home, in the order of their paths.
+    func pointers() async throws(Failure) -> [(path: TreePath, node: Node)] {
+        var found = [(path: TreePath, node: Node)]()
+        try await TreeListing.each(below: TreePath(.home), in: self) { text throws(Failure) in
+            if text.node.branch != nil { found.append((text.path, text.node)) }
+        }
+        return found
+    }
+
+    /// Runs a body in each branch of another account in which changes of this machine wait.
+    ///
+    /// - Parameter body: gets the path of the pointer node; of several for one branch, the first.
+    func throughWaiting(
+        _ body: @escaping @Sendable (OpenTree, TreePath) async throws(Failure) -> Void
+    ) async throws(Failure) {
+        var seen = Set<BranchName>()
+        for (path, node) in try await pointers() {
+            guard let invite = node.branch, seen.insert(invite.branch).inserted else { continue }
+            let client = client
+            let count = try await growing("the changes in \(TreeText.named(path)) were not read") {
+                () throws(TreeError) in try client.waitingChanges(inBranchOf: invite.owner, root: invite.root)
+            }
+            guard let count, count > 0 else { continue }
+            try await branch(at: path, node).running(at: path, isAboutQueue: true) { branch throws(Failure) in
+                try await TreeText.Prefix(pointer: path).during { () throws(Failure) in try await body(branch, path) }
+            }
         }
     }
 
@@ -109,7 +138,7 @@ extension OpenTree {
         at path: TreePath, isAboutQueue: Bool = false, _ body: @Sendable (OpenTree) async throws(Failure) -> Void
     ) async throws(Failure) {
         let conflicts = ConflictReports()
-        let follower = conflicts.follow(await tree.events, in: tree)
+        let follower = conflicts.follow(await tree.events, in: tree, at: path)
         let result: Result<Void, Failure>
         do throws(Failure) { result = .success(try await body(self)) } catch { result = .failure(error) }
         let isRevoked = await tree.sharing.isRevoked

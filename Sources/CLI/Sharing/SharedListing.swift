@@ -15,10 +15,25 @@ enum SharedListing {
                     try await messages.lookUpAuthors()
                 }
             }
-            let names = try await AuthorNames(open)
+            var names = try await AuthorNames(open)
+            let pointers = try await open.pointers()
+            if !isOffline { try await prove(&names, pointers.map(\.node), open) }
             try await own(names, open, call)
-            try await others(names, open, call, isOffline: isOffline)
+            try await others(pointers, names, open, call, isOffline: isOffline)
         }
+    }
+
+    /// Looks up names that are known here: of owners from their invitations, of members from their messages.
+    private static func prove(_ names: inout AuthorNames, _ pointers: [Node], _ open: OpenTree) async throws(Failure) {
+        let tree = open.tree
+        let letters = try await growing("the inbox was not read") { () throws(TreeError) in
+            try await tree.children(of: .trunk(.inbox))
+        }
+        let owners = pointers.compactMap { node in
+            node.branch.flatMap { invite in OwnerName(node).map { (user: invite.owner, name: $0.text) } }
+        }
+        try await names.prove(owners, open)
+        try await names.prove(letters, open)
     }
 
     // MARK: - Own branches
@@ -62,12 +77,9 @@ enum SharedListing {
     // MARK: - Branches of other accounts
 
     private static func others(
-        _ names: AuthorNames, _ open: OpenTree, _ call: Call, isOffline: Bool
+        _ pointers: [(path: TreePath, node: Node)], _ names: AuthorNames, _ open: OpenTree, _ call: Call,
+        isOffline: Bool
     ) async throws(Failure) {
-        var pointers = [(path: TreePath, node: Node)]()
-        try await TreeListing.each(below: TreePath(.home), in: open) { text throws(Failure) in
-            if text.node.branch != nil { pointers.append((text.path, text.node)) }
-        }
         for pointer in pointers {
             guard let invite = pointer.node.branch else { continue }
             let state = try await state(of: pointer, invite, open, isOffline: isOffline)

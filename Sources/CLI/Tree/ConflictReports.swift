@@ -18,7 +18,16 @@ final class ConflictReports: Sendable {
     private let state = Mutex(State())
 
     /// Collects the conflicts of a tree until the tree ends.
-    func follow(_ events: AsyncStream<TreeEvent>, in tree: Treesystem) -> Task<Void, Never> {
+    ///
+    /// - Parameter pointer: the pointer node of the branch that the tree is, through which its paths are named; nil: the
+    ///   own tree.
+    func follow(
+        _ events: AsyncStream<TreeEvent>, in tree: Treesystem, at pointer: TreePath? = nil
+    ) -> Task<Void, Never> {
+        TreeText.$prefix.withValue(pointer.map(TreeText.Prefix.init(pointer:))) { follow(events, in: tree) }
+    }
+
+    private func follow(_ events: AsyncStream<TreeEvent>, in tree: Treesystem) -> Task<Void, Never> {
         Task { [weak tree] in
             for await event in events {
                 guard case .conflict(let conflict) = event else { continue }

@@ -117,6 +117,14 @@ final class FolderDownload {
     /// The file of a node; nil for a container, whose folder is made, and for what is left out.
     private func place(of text: NodeText, _ folders: inout LocalPlaces) async throws(Failure) -> String? {
         guard let above = folders.folder(above: text.path) else { return nil }
+        guard text.node.branch == nil else {
+            problems.append(
+                (
+                    TreeText.named(text.path),
+                    "it is a branch of another account: 'thicket tree get -r \(TreeText.named(text.path))' copies it"
+                ))
+            return nil
+        }
         guard let name = LocalName.of(text.node.name) else {
             problems.append((TreeText.named(text.path), "no file can have its name; 'thicket tree export' writes it"))
             return nil

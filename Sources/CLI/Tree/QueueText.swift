@@ -55,12 +55,16 @@ enum QueueText {
         return TreeText.named(path)
     }
 
-    static func json(_ operation: QueuedOperation, in tree: Treesystem) async -> String {
+    /// - Parameter pointer: the pointer node of the branch that the tree is; nil: the own tree.
+    static func json(
+        _ operation: QueuedOperation, in tree: Treesystem, at pointer: TreePath? = nil
+    ) async -> String {
         var object: JSONObject = [
             "id": .number(JSONNumber(operation.id.number)), "node": .string(operation.node.text),
             "kind": .string(kind(operation.kind)), "state": .string(word(operation.state)),
         ]
-        if let path = try? await tree.path(of: operation.node) { object["path"] = .string(path.description) }
+        if let path = try? await tree.path(of: operation.node) { object["path"] = .string(TreeText.text(path)) }
+        if let pointer { object["in"] = .string(pointer.description) }
         if case .failed(let reason) = operation.state { object["reason"] = .string(reason) }
         if let trouble = operation.trouble { object["trouble"] = .string(trouble) }
         if operation.attempts > 0 { object["attempts"] = .number(JSONNumber(Int64(operation.attempts))) }

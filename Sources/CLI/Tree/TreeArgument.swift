@@ -61,6 +61,19 @@ enum TreeText {
         let inner: TreePath
         /// The pointer node, in the own tree.
         let outer: TreePath
+
+        init(inner: TreePath, outer: TreePath) { (self.inner, self.outer) = (inner, outer) }
+
+        /// The root is the only node below `home`: its name, which is not shown, may be unknown.
+        init(pointer: TreePath) { self.init(inner: TreePath(.home, names: pointer.names.suffix(1)), outer: pointer) }
+
+        /// Runs a body whose paths are shown as those of the own tree.
+        func during(_ body: () async throws(Failure) -> Void) async throws(Failure) {
+            let result: Result<Void, Failure> = await TreeText.$prefix.withValue(self) {
+                do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
+            }
+            try result.get()
+        }
     }
 
     @TaskLocal static var prefix: Prefix?

@@ -1,3 +1,4 @@
+import Synchronization
 import ThicketCommandLine
 import ThicketProtocol
 import ThicketTree
@@ -12,7 +13,9 @@ enum TreeSync {
         let argument = try TreeArgument(call.argument("PATH"), standard: TreePath(.home))
         try await OpenTree.run(call, isOnline: true) { open throws(Failure) in
             try await open.ready()
-            let refused = try await send(open)
+            var refused = try await send(open)
+            let inBranches = try await sendInBranches(open)
+            refused = refused ?? inBranches
             if call.flag("content") { try await contents(argument, call, open) }
             let (_, node) = try await TreeListing.place(argument, in: open)
             var (nodes, bytes) = (0, UInt64(0))
@@ -28,6 +31,27 @@ enum TreeSync {
                 "\(TreeText.shown(argument.path)): \(Counts.nodes(nodes)), \(TreeText.size(bytes)); up to date\n")
             if let refused { throw refused }
         }
+    }
+
+    /// Sends what waits in branches of other accounts. One that cannot be read now keeps no other one from it.
+    private static func sendInBranches(_ open: OpenTree) async throws(Failure) -> Failure? {
+        let failures = Mutex<[Failure]>([])
+        try await open.throughWaiting { branch, path throws(Failure) in
+            do throws(Failure) {
+                try await branch.ready("what waits in \(TreeText.named(path)) was not sent")
+                if let refused = try await send(branch) { failures.withLock { $0.append(refused) } }
+                if let code = await branch.reportRefused(in: path) {
+                    failures.withLock { $0.append(Failure("", code)) }
+                }
+            } catch {
+                guard !error.endsCommand else { throw error }
+                let isRevoked = await branch.tree.sharing.isRevoked
+                let failure = isRevoked ? OpenTree.revoked(path) : error
+                Terminal.writeError("thicket: \(failure.text)\n")
+                failures.withLock { $0.append(Failure("", failure.code)) }
+            }
+        }
+        return failures.withLock { $0.first }
     }
 
     /// Waits until the server has confirmed the changes that wait.
@@ -106,18 +130,27 @@ enum TreeSync {
     // MARK: - queue
 
     static func queue(_ call: Call) async throws(Failure) {
+        let isOne = call.value("in") != nil
         try await open(call, isOnline: false, "the queue was not read") { open throws(Failure) in
-            let tree = open.tree
-            for operation in try await operations(open) {
-                if call.flag("json") {
-                    try LineOutput.write(await QueueText.json(operation, in: tree))
-                    continue
-                }
-                let place = await QueueText.place(of: operation, in: tree)
-                try LineOutput.write(
-                    "\(operation.id)  \(QueueText.kind(operation.kind)) \(place): \(QueueText.state(of: operation))\n"
-                )
+            try await list(open, nil, call)
+            if isOne { return }
+            try await open.throughWaiting { branch, path throws(Failure) in try await list(branch, path, call) }
+        }
+    }
+
+    /// - Parameter pointer: the pointer node of a branch, which the commands for one of its changes name.
+    private static func list(_ open: OpenTree, _ pointer: TreePath?, _ call: Call) async throws(Failure) {
+        let tree = open.tree
+        for operation in try await operations(open) {
+            if call.flag("json") {
+                try LineOutput.write(await QueueText.json(operation, in: tree, at: pointer))
+                continue
             }
+            let place = await QueueText.place(of: operation, in: tree)
+            let branch = pointer.map { "  (--in \(TreeText.named($0)))" } ?? ""
+            try LineOutput.write(
+                "\(operation.id)  \(QueueText.kind(operation.kind)) \(place): \(QueueText.state(of: operation))"
+                    + "\(branch)\n")
         }
     }
 

@@ -126,6 +126,63 @@ struct ShareCommandTests {
         #expect(try good("ann", "cat", "album/notes") == "by cem\n")
     }
 
+    @Test("what waits in branches is listed with the own changes, and sent by pull; a conflict names the own path")
+    func waitingInBranches() throws {
+        try homes.shareAlbum(cem: "rw")
+        try good("ben", "mv", "album", "box")
+        try homes.put("offline\n", "box/photo", as: "ben", "--offline")
+        let listed = try good("ben", "queue")
+        #expect(listed.contains("change home/box/photo: ") && listed.contains("(--in home/box)"), "\(listed)")
+        #expect(try good("ben", "queue", "--json").contains("\"path\":\"home/box/photo\""))
+        try good("ben", "pull")
+        #expect(try good("ben", "queue") == "")
+        #expect(try good("ann", "cat", "album/photo") == "offline\n")
+        // Two nodes of one name.
+        try homes.put("by cem\n", "from-ann/new", as: "cem", "--offline")
+        try homes.put("by ben\n", "box/new", as: "ben")
+        let met = try run("cem", "pull")
+        #expect(met.errors.contains("home/from-ann/new: another device has made a node"), "\(met)")
+        // What the server refuses stays, and is named with its branch.
+        try good("ann", "perm", "album", "cem", "r")
+        try homes.put("too late\n", "from-ann/photo", as: "cem", "--offline")
+        let refused = try run("cem", "pull")
+        #expect(refused.code == 4 && refused.errors.contains("queue --in home/from-ann'"), "\(refused)")
+    }
+
+    @Test("a single file that is shared is replaced by put; a copy of what is above a branch says that it ends there")
+    func singleFile() throws {
+        try homes.put("one\n", "notes.md", as: "ann")
+        for user in ["ben", "cem"] { try bench.good(["contacts", "add", "ann"], home: user) }
+        try good("ann", "share", "notes.md", "ben:rw")
+        try good("ann", "invite", "notes.md", "ben")
+        try good("ben", "accept", "--at", "from-ann.md")
+        try homes.put("two\n", "from-ann.md", as: "ben")
+        #expect(try good("ann", "cat", "notes.md") == "two\n")
+        #expect(try run("ann", "find", "notes.md").output == "")
+        try good("ben", "mkdir", "box")
+        try good("ben", "mv", "from-ann.md", "box/from-ann.md")
+        let copied = try run("ben", "get", "-r", "box", bench.path("copy"))
+        #expect(copied.code != 0 && copied.errors.contains("home/box/from-ann.md"), "\(copied)")
+        try homes.shell("test -d copy && test ! -e copy/from-ann.md")
+        // A second pointer node for the branch is left alone.
+        try good("ann", "invite", "notes.md", "ben")
+        try good("ben", "accept", "--at", "again.md")
+        let left = try good("ben", "leave", "again.md")
+        #expect(left.contains("home/again.md is removed; you are a member still"), "\(left)")
+        #expect(try good("ben", "cat", "box/from-ann.md") == "two\n")
+        #expect(try !good("ann", "inbox").contains("asks to leave"))
+        #expect(try good("ben", "leave", "box/from-ann.md").contains("ann is asked to remove you"))
+    }
+
+    @Test("the owner of a branch is shown by its login name although it is no contact")
+    func ownerName() throws {
+        try good("ann", "mkdir", "album")
+        try good("ann", "share", "album", "ben")
+        try good("ann", "invite", "album", "ben")
+        try good("ben", "accept")
+        #expect(try good("ben", "shared") == "home/album  of ann (request)  you have r\n")
+    }
+
     @Test("commands above a pointer node neither drop a branch nor what waits in it, and write nothing beside it")
     func abovePointers() throws {
         try homes.shareAlbum()
