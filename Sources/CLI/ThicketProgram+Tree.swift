@@ -106,6 +106,7 @@ extension ThicketProgram {
         options: [
             .flag("recursive", short: "r", "folders with everything below them"),
             .flag("parents", short: "p", "make the containers of the path"), verbose, jsonOption, changeOffline,
+            .value("into", "POINTER", "put files into the drop box that this pointer node is"),
         ] + accountOptions,
         examples: [
             Example("thicket tree put plan.md trips/plan.md", "a file"),

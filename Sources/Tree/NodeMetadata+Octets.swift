@@ -14,12 +14,13 @@ import ThicketTreeShape
 /// | 6 | origin of a message | `OriginStatement`, 1 to 12,288 bytes |
 /// | 7 | earlier keys, the newest first | for each: epoch (4) ‖ key (32); 1 to `EarlierKey.countMax` |
 /// | 8 | last list of a branch that is shared no more | version (8) ‖ epoch (4) ‖ digest (32) |
+/// | 9 | earlier ids of the content, the newest first | 16 each; 1 to `sealedBeforeMax` |
 ///
 /// 1 and 2 are required. A reader keeps fields with unknown numbers below 0x8000 and writes them again. Numbers from
 /// 0x8000 are for fields without which the others are misunderstood: a reader that does not know one refuses the whole.
 extension NodeMetadata {
     private enum Field: UInt16, CaseIterable {
-        case name = 1, childSalt, content, modified, appTags, origin, earlierKeys, endedList
+        case name = 1, childSalt, content, modified, appTags, origin, earlierKeys, endedList, sealedBefore
     }
 
     /// The first number of the fields that a reader must know.
@@ -57,6 +58,8 @@ extension NodeMetadata {
         case .appTags: appTags.isEmpty ? nil : SecureBytes(copying: appTags.flatMap(\.octets))
         case .origin: origin.map { SecureBytes(copying: $0) }
         case .earlierKeys: earlierKeys.isEmpty ? nil : .joined(earlierKeys.flatMap(\.octets))
+        case .sealedBefore:
+            sealedBefore.isEmpty ? nil : SecureBytes(copying: sealedBefore.flatMap(\.octets))
         case .endedList: endedList.map { SecureBytes(copying: $0.octets) }
         }
     }
@@ -105,6 +108,7 @@ extension NodeMetadata {
             earlierKeys: try Self.earlierKeys(fields[.earlierKeys]), endedList: try Self.endedList(fields[.endedList]),
             format: format,
             others: others.sorted { $0.key < $1.key }.map { (number: $0.key, content: $0.value) })
+        sealedBefore = try Self.sealedBefore(fields[.sealedBefore])
     }
 
     private static func content(_ field: SecureBytes?) throws(Fault) -> ContentAccess? {
@@ -133,6 +137,13 @@ extension NodeMetadata {
         }
         guard !keys.isEmpty else { throw .damaged }
         return keys
+    }
+
+    private static func sealedBefore(_ field: SecureBytes?) throws(Fault) -> [DataID] {
+        guard let bytes = field?.bytes else { return [] }
+        let count = bytes.count / DataID.bytesCount
+        guard bytes.count % DataID.bytesCount == 0, (1...sealedBeforeMax).contains(count) else { throw .damaged }
+        return (0..<count).compactMap { DataID(octets: bytes[$0 * DataID.bytesCount..<($0 + 1) * DataID.bytesCount]) }
     }
 
     private static func endedList(_ field: SecureBytes?) throws(Fault) -> EndedList? {

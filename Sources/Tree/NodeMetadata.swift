@@ -1,4 +1,5 @@
 public import ThicketCrypto
+package import ThicketTreeShape
 
 /// What only devices know of a node: the clear form of `m`.
 public struct NodeMetadata: Sendable {
@@ -23,6 +24,8 @@ public struct NodeMetadata: Sendable {
     var earlierKeys: [EarlierKey]
     /// The last list of the node, which was the root of a shared branch and is none now; nil for any other node.
     var endedList: EndedList?
+    /// The ids that the content had before it was sealed again without a change, the newest first: a re-key is no edit.
+    var sealedBefore = [DataID]()
     /// The version of the form: 1, or that of the newer program that wrote it.
     let format: UInt8
     /// Fields that a newer version has written, in the order of their numbers.
@@ -69,6 +72,12 @@ public struct NodeMetadata: Sendable {
         self.endedList = endedList
         (self.format, self.others) = (format, others)
     }
+
+    /// Ids in `sealedBefore` at most.
+    static let sealedBeforeMax = 8
+
+    /// Whether the content is that of an earlier id, sealed again.
+    package func isContent(of earlier: DataID) -> Bool { sealedBefore.contains(earlier) }
 
     /// Replaces the app's pairs.
     ///

@@ -1,3 +1,5 @@
+import ThicketTreeShape
+
 extension NodeName {
     /// Bytes of what counts as an extension at most, without its dot.
     private static let extensionBytesMax = 16
@@ -30,15 +32,28 @@ extension NodeName {
         return free(taken.contains)
     }
 
+    /// Letters of the id in the name of a deposit.
+    private static let markLetters = 8
+
+    /// The name with the beginning of an id: `a.txt` becomes `a (0123abcd).txt`.
+    func marked(_ id: NodeID) -> NodeName {
+        let (stem, ending) = divided
+        let mark = " (\(id.text.prefix(Self.markLetters)))" + ending
+        let name = try? NodeName(Self.shortened(String(stem), to: Self.bytesMax - mark.utf8.count) + mark)
+        return name ?? self
+    }
+
+    private var divided: (stem: Substring, ending: Substring) {
+        let scalars = text.unicodeScalars
+        guard let dot = scalars.lastIndex(of: "."), Self.isExtension(text[scalars.index(after: dot)...]),
+            dot > scalars.startIndex
+        else { return (text[...], text[text.endIndex...]) }
+        return (text[..<dot], text[dot...])
+    }
+
     /// Stem, number at its end (1 if it has none), and extension with its dot.
     private var numbered: (stem: String, number: Int, ending: String) {
-        let scalars = text.unicodeScalars
-        var (stem, ending) = (text[...], text[text.endIndex...])
-        if let dot = scalars.lastIndex(of: "."), Self.isExtension(text[scalars.index(after: dot)...]),
-            dot > scalars.startIndex
-        {
-            (stem, ending) = (text[..<dot], text[dot...])
-        }
+        let (stem, ending) = divided
         guard let blank = stem.unicodeScalars.lastIndex(of: " "), blank > stem.startIndex,
             let number = Self.number(stem[stem.unicodeScalars.index(after: blank)...])
         else { return (String(stem), 1, String(ending)) }

@@ -32,11 +32,11 @@ public struct NodeOpener: Sendable {
     ) throws(NodeFault) -> OpenedNode {
         guard record.parent == parent.parent else { throw .otherParent }
         // The root of a shared branch has its own epochs; a node that was not written since hangs on an earlier one.
-        guard record.epoch == parent.epoch || record.shareList != nil || parent.hasEarlierKeys else {
-            throw .otherEpoch
-        }
+        guard record.epoch == parent.epoch || record.shareList != nil || parent.hasEarlierKeys || record.isDeposit(id)
+        else { throw .otherEpoch }
         let (key, access) = try key(of: record, id, below: parent)
         let node = try opened(record, id, key, access)
+        if record.isDeposit(id) { return node }
         guard parent.tag(of: node.metadata.name, id) == record.tag else { throw .nameMismatch(node) }
         return node
     }
@@ -48,7 +48,10 @@ public struct NodeOpener: Sendable {
             guard let found = parent.unwrap(wrap, of: id, epoch: record.epoch, in: tree) else { throw .wrapDamaged }
             return (found.key, found.isNewest ? .parent : .earlierKey)
         }
-        guard record.parent == .trunk(.inbox), record.wraps.contains(where: { $0.isWrap(for: tree.owner) }) else {
+        // The root of a branch in which a member has begun an epoch, a deposit in a drop box, or a message.
+        guard record.parent == .trunk(.inbox) || record.shareList != nil || record.isDeposit(id),
+            record.wraps.contains(where: { $0.isWrap(for: tree.owner) })
+        else {
             throw .noWrap
         }
         return (try ownKey(of: record, id), .parent)

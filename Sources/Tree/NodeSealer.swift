@@ -55,6 +55,8 @@ public struct NodeEdit: Sendable {
     public var appTags: [NodeMetadata.AppTag]?
     /// Another burn time.
     public var burn: Burn?
+    /// Whether `content` is the one that the node has, sealed again: for other devices that is no change of it.
+    public var isSealedAgain = false
 
     /// An edit; without arguments it changes nothing.
     public init(
@@ -99,7 +101,8 @@ public struct NodeSealer: Sendable {
             content: content?.access, modified: draft.modified, appTags: appTags, origin: kept?.metadata.origin,
             earlierKeys: try kept.map { (kept) throws(SealFault) in try kept.earlierKeys(isKept: keptKey != nil) }
                 ?? [],
-            endedList: kept?.metadata.endedList, format: kept?.metadata.format ?? 1, others: kept?.metadata.others ?? [])
+            endedList: kept?.metadata.endedList, format: kept?.metadata.format ?? 1, others: kept?.metadata.others ?? []
+        )
         let record = NodeRecord(
             parent: parent.parent, tag: parent.tag(of: draft.name, id), epoch: parent.epoch,
             wraps: [parent.wrap(key, of: id, in: tree, random)], commitment: Self.commitment(key),
@@ -154,6 +157,8 @@ public struct NodeSealer: Sendable {
         if let tags = edit.appTags, !metadata.setAppTags(tags) { throw .badAppTags }
         if let draft = edit.content {
             let content = try sealed(draft)
+            let before = edit.isSealedAgain ? [node.record.data?.id].compactMap(\.self) + metadata.sealedBefore : []
+            metadata.sealedBefore = Array(before.prefix(NodeMetadata.sealedBeforeMax))
             (metadata.content, record.data) = (content?.access, content?.data)
         }
         switch edit.burn {

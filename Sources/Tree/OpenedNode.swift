@@ -45,8 +45,10 @@ public struct OpenedNode: Sendable {
         return isSigned || !record.wraps.contains { $0.reader == .parent }
     }
 
-    /// The name below the parent: in the inbox the node's id, elsewhere the name in the metadata.
+    /// The name below the parent: in the inbox the node's id, elsewhere the name in the metadata. A deposit in a drop
+    /// box has the beginning of its id in its name, because its author does not know which names are taken.
     public var name: NodeName {
+        if record.isDeposit(id) { return metadata.name.marked(id) }
         guard record.parent == .trunk(.inbox) else { return metadata.name }
         guard let name = try? NodeName(id.text) else { preconditionFailure("an id is a name") }
         return name

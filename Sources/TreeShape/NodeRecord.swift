@@ -104,7 +104,8 @@ public struct NodeRecord: Sendable, Hashable {
     }
 
     /// The root of a shared branch is signed, its list is for its key, and its key is wrapped for its owner and for
-    /// exactly the readers in the list.
+    /// exactly the readers in the list. A member that begins an epoch wraps it for the owner's keys in place of the
+    /// parent's; `BranchCheck` and `BranchState` know which account that is.
     private func checkShareList() throws(RecordFault) {
         guard let list = shareList else { return }
         guard signature != nil else { throw .unsigned }
@@ -113,8 +114,13 @@ public struct NodeRecord: Sendable, Hashable {
         for member in list.members where member.permissions.contains(.read) {
             readers[member.user.text] = member.keyID
         }
+        var mayHaveOther = !wraps.contains { $0.reader == .parent }
         for wrap in wraps {
             guard case .user(let user, let keyID) = wrap.reader else { continue }
+            if mayHaveOther, readers[user.text] == nil {
+                mayHaveOther = false
+                continue
+            }
             guard readers.removeValue(forKey: user.text)?.utf8.elementsEqual(keyID.utf8) == true else {
                 throw .otherReaders
             }

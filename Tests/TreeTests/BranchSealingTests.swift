@@ -186,7 +186,7 @@ struct BranchSealingTests {
         }
     }
 
-    @Test("a member with a grant adds a reader; it removes none, because the owner could not open the next key")
+    @Test("a member with a grant adds a reader and removes one: the owner finds the next key in a wrap of its own")
     func grant() throws {
         let branch = try BranchCase(seed: 9)
         let shared = try branch.shared(["ben": "rws", "cleo": "r"])
@@ -196,13 +196,73 @@ struct BranchSealingTests {
         #expect(try branch.opened(record, by: "dora").id == shared.id)
         let list = try #require(record.shareList)
         #expect(try branch.state(shared).judge(list, branch.key) == .believed)
-        for change in [["cleo": ""], ["dora": "rws"]] {
-            #expect(throws: SealFault.badShare) {
-                try branch.ann.sealer.share(
-                    bens, branch.change(change), keys: branch.newest, below: nil, replacing: 2,
-                    by: branch.person("ben"))
-            }
+        #expect(throws: SealFault.badShare) {
+            try branch.ann.sealer.share(
+                bens, branch.change(["dora": "rws"]), keys: branch.newest, below: nil, replacing: 2,
+                by: branch.person("ben"))
         }
+        // Cleo is removed.
+        let removed = try branch.ann.sealer.share(
+            bens, branch.change(["cleo": ""]), keys: branch.newest, below: nil, replacing: 2, by: branch.person("ben")
+        ).sent()
+        #expect(removed.wraps.map(\.kind) == ["u:ann", "u:ben"] && removed.epoch == 1)
+        #expect(try branch.state(shared).judge(#require(removed.shareList), branch.key) == .believed)
+        #expect(throws: NodeFault.self) { try branch.opened(removed, by: "cleo") }
+        let ann = NodeOpener(branch.ann.tree, identity: try branch.person("ann"))
+        let owners = try ann.open(removed, shared.id, below: branch.ann.home)
+        #expect(try bytes(owners) == bytes(branch.opened(removed, by: "ben")))
+        // Another list of the member keeps that wrap; the owner's next record has the parent's again.
+        let again = try branch.ann.sealer.share(
+            branch.opened(removed, by: "ben"), branch.change(["dora": "r"]), keys: branch.newest, below: nil,
+            replacing: 3, by: branch.person("ben"))
+        #expect(again.wraps.map(\.kind) == ["u:ann", "u:ben", "u:dora"])
+        let next = try branch.shared(["dora": "rw"], ann.open(again.sent(), shared.id, below: branch.ann.home))
+        #expect(next.record.wraps.map(\.kind) == ["p", "u:ben", "u:dora"])
+    }
+
+    @Test("a grant goes on when its member has other keys: the member signs lists with those that the grant names")
+    func rotatedGrant() throws {
+        let branch = try BranchCase(seed: 12)
+        let shared = try branch.shared(["ben": "rws"])
+        let (old, next) = (try branch.person("ben"), try MessageCase.identity("ben", seed: 77))
+        let ben = MessageIdentity(
+            user: old.user, signing: next.signing, exchange: try #require(next.exchange(next.keys.id)),
+            earlier: [(old.signing, try #require(old.exchange(old.keys.id)))])
+        let root = try NodeOpener(branch.ann.tree, identity: ben).openRoot(shared.record, shared.id)
+        let record = try branch.ann.sealer.share(
+            root, branch.change(["dora": "r"]), keys: branch.newest, below: nil, replacing: 2, by: ben)
+        let list = try #require(record.shareList)
+        #expect(list.signature.keyID == old.keys.id && record.signature?.keyID == next.keys.id)
+        #expect(try branch.state(shared).judge(list, branch.key) == .believed)
+    }
+
+    @Test(
+        "S12: a deposit opens for the owner alone, under a name with its id, and is an ordinary node when it is moved")
+    func deposit() throws {
+        let branch = try BranchCase(seed: 13)
+        let shared = try branch.shared(["ben": "WB", "cleo": "rw"])
+        let (ben, id) = (try branch.person("ben"), branch.ann.newID())
+        let draft = NodeDraft(try NodeName("report.pdf"), content: .inline(NodeContent(data: [1, 2])))
+        let record = try branch.ann.sealer.deposit(
+            draft, id, into: shared.id, for: branch.person("ann").keys, by: ben
+        ).sent()
+        let ann = NodeOpener(branch.ann.tree, identity: try branch.person("ann"))
+        let opened = try ann.open(record, id, below: shared.childKeys)
+        #expect(opened.name.text == "report (\(id.text.prefix(8))).pdf")
+        #expect(try opened.inlineContent()?.data == [1, 2])
+        for name in ["ben", "cleo", "dora"] {
+            let other = NodeOpener(branch.ann.tree, identity: try branch.person(name))
+            #expect(throws: NodeFault.self) { try other.open(record, id, below: shared.childKeys) }
+        }
+        let state = try branch.state(shared)
+        let action = ShareAction.create(depth: 1, hasContent: true, others: 0)
+        #expect(state.judge(record, id, action, branch.arrival(1), branch.key) == .believed)
+        // Its author neither changes it nor opens what the owner has made of it.
+        let edited = try branch.ann.sealer.edit(
+            opened, NodeEdit(name: opened.name), below: shared.childKeys, replacing: 1, by: branch.person("ann")
+        ).sent()
+        let moved = try ann.open(edited, id, below: shared.childKeys)
+        #expect(moved.name == opened.name && edited.wraps.map(\.kind) == ["p"])
     }
 
     @Test("SP5: nothing is wrapped for an account whose keys are not given, and not for the owner")

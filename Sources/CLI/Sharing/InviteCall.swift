@@ -13,28 +13,33 @@ enum InviteCall {
         let (users, what) = (call.arguments("USER"), "nothing was sent")
         try await OpenTree.run(call, isOnline: true) { open throws(Failure) in
             try await open.ready(what)
-            let node = try await ShareCall.root(argument, in: open)
-            let receivers = try await Receivers.find(users, in: open, what)
-            let (tree, path) = (open.tree, TreeText.named(argument.path))
-            let members = try await growing(what) { () throws(TreeError) in
-                try await tree.sharing.members(of: node.id)
+            try await ShareCall.at(argument, open, what) { target, node, place throws(Failure) in
+                let receivers = try await Receivers.find(users, in: open, what)
+                let (own, tree, path) = (open.tree, target.tree, TreeText.named(place))
+                let isOwn = own === tree
+                let members = try await growing(what) { () throws(TreeError) in
+                    try await tree.sharing.members(of: node.id)
+                }
+                guard let members else {
+                    throw Failure("\(what): \(path) is not shared; 'thicket tree share \(path) USER' does that", .usage)
+                }
+                if let stranger = receivers.all.first(where: { members[$0.user] == nil }) {
+                    let name = Screen.safe(stranger.text)
+                    throw Failure(
+                        "\(what): \(name) is not a member of \(path); 'thicket tree share \(path) \(name)' does that",
+                        .usage)
+                }
+                let sent = try await growing(what) { () throws(TreeError) in
+                    if isOwn { return try await tree.sharing.invite(node.id, for: receivers.users) }
+                    return try await own.sharing.invite(to: tree, for: receivers.users)
+                }
+                guard !call.flag("json") else {
+                    return try await open.deliver(sent, to: receivers, isDraft: false, call)
+                }
+                try await open.deliver(sent, to: receivers, isDraft: false)
+                let verb = receivers.all.count == 1 ? "is" : "are"
+                try LineOutput.write("\(receivers.names) \(verb) invited to \(TreeText.shown(place))\n")
             }
-            guard let members else {
-                throw Failure("\(what): \(path) is not shared; 'thicket tree share \(path) USER' does that", .usage)
-            }
-            if let stranger = receivers.all.first(where: { members[$0.user] == nil }) {
-                let name = Screen.safe(stranger.text)
-                throw Failure(
-                    "\(what): \(name) is not a member of \(path); 'thicket tree share \(path) \(name)' does that",
-                    .usage)
-            }
-            let sent = try await growing(what) { () throws(TreeError) in
-                try await tree.sharing.invite(node.id, for: receivers.users)
-            }
-            guard !call.flag("json") else { return try await open.deliver(sent, to: receivers, isDraft: false, call) }
-            try await open.deliver(sent, to: receivers, isDraft: false)
-            let verb = receivers.all.count == 1 ? "is" : "are"
-            try LineOutput.write("\(receivers.names) \(verb) invited to \(TreeText.shown(argument.path))\n")
         }
     }
 
@@ -71,9 +76,17 @@ enum InviteCall {
                 "\(TreeText.shown(path)) is the branch '\(Screen.safe(invitation.name))' of \(owner)\n")
             // At once, so that a wrong or old list is seen now.
             let branch = try await open.branch(at: path, node)
-            try await branch.running(at: path) { branch throws(Failure) in
-                try await branch.ready("the branch was not read yet")
-                _ = try await branch.root(at: path)
+            do throws(Failure) {
+                try await branch.running(at: path) { branch throws(Failure) in
+                    try await branch.ready("the branch was not read yet")
+                    _ = try await branch.root(at: path)
+                }
+            } catch {
+                guard error.text == OpenTree.revoked(path).text else { throw error }
+                let name = TreeText.named(path)
+                Terminal.writeError(
+                    "\(name) is not open for you to read. If it is a drop box, 'thicket tree put FILE --into \(name)' puts "
+                        + "files into it\n")
             }
         }
     }
@@ -178,10 +191,12 @@ enum InviteCall {
         let others = try await open.pointers().filter { $0.node.id != node.id && $0.node.branch?.branch == branch }
         guard let other = others.first else { return false }
         let tree = open.tree
-        let removal = try await growing("nothing was changed") { () throws(TreeError) in try await tree.delete(node.id) }
+        let removal = try await growing("nothing was changed") { () throws(TreeError) in try await tree.delete(node.id)
+        }
         try await open.confirm([removal].compactMap(\.self), "remove \(TreeText.named(path))")
         try LineOutput.write(
-            "\(TreeText.shown(path)) is removed; you are a member still, and the branch is \(TreeText.shown(other.path))\n")
+            "\(TreeText.shown(path)) is removed; you are a member still, and the branch is \(TreeText.shown(other.path))\n"
+        )
         return true
     }
 

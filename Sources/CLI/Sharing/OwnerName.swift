@@ -1,8 +1,8 @@
 import ThicketTree
 import ThicketTreesystem
 
-/// The login name of a branch's owner, as its invitation proved it: a pair of the pointer node. It is no proof by itself;
-/// a command that shows it looks it up again.
+/// The login name of a branch's owner, as its invitation proved it: a pair of the pointer node. It is no proof by
+/// itself; a command that shows it looks it up again.
 struct OwnerName: Sendable {
     private static let key = "thicket-owner"
 

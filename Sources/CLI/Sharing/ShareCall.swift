@@ -5,7 +5,8 @@ import ThicketTree
 import ThicketTreeShape
 import ThicketTreesystem
 
-/// `thicket tree share`, `perm` and `unshare`: which accounts have a branch of the own tree.
+/// `thicket tree share`, `perm` and `unshare`: which accounts have a branch of the own tree, or one of another account
+/// that lets this one share it.
 enum ShareCall {
     private static let unshared = "nothing was shared"
     private static let unchanged = "nothing was changed"
@@ -19,28 +20,29 @@ enum ShareCall {
         let all = wanted
         try await OpenTree.run(call, isOnline: true) { open throws(Failure) in
             try await open.ready(unshared)
-            let node = try await root(argument, in: open)
-            let receivers = try await Receivers.find(all.map(\.text), in: open, unshared)
-            let tree = open.tree
-            let before = try await growing(unshared) { () throws(TreeError) in
-                try await tree.sharing.members(of: node.id) ?? [:]
+            try await at(argument, open, unshared) { target, node, path throws(Failure) in
+                let receivers = try await Receivers.find(all.map(\.text), in: open, unshared)
+                let tree = target.tree
+                let before = try await growing(unshared) { () throws(TreeError) in
+                    try await tree.sharing.members(of: node.id) ?? [:]
+                }
+                var letters = [UserID: SharePermissions]()
+                for receiver in receivers.all {
+                    // Of two words for one account the later one counts. A member without new letters keeps its own.
+                    let word = all.last { same($0.text, receiver.text) }?.letters
+                    letters[receiver.user] = word ?? before[receiver.user] ?? .read
+                }
+                let members = letters
+                let operation = try await growing(unshared) { () throws(TreeError) in
+                    try await tree.sharing.share(node.id, with: members)
+                }
+                try await target.confirmList(operation, "share \(TreeText.named(path))")
+                let names = receivers.all.map { "\(Screen.safe($0.text)) (\(members[$0.user]?.text ?? ""))" }
+                try LineOutput.write("\(TreeText.shown(path)) is shared with \(Receivers.list(names))\n")
+                Terminal.writeError(
+                    "'thicket tree invite \(TreeText.named(path)) "
+                        + "\(receivers.all.map { Screen.safe($0.text) }.joined(separator: " "))' sends invitations\n")
             }
-            var letters = [UserID: SharePermissions]()
-            for receiver in receivers.all {
-                // Of two words for one account the later one counts. A member without new letters keeps its own.
-                let word = all.last { same($0.text, receiver.text) }?.letters
-                letters[receiver.user] = word ?? before[receiver.user] ?? .read
-            }
-            let members = letters
-            let operation = try await growing(unshared) { () throws(TreeError) in
-                try await tree.sharing.share(node.id, with: members)
-            }
-            try await open.confirmList(operation, "share \(TreeText.named(argument.path))")
-            let names = receivers.all.map { "\(Screen.safe($0.text)) (\(members[$0.user]?.text ?? ""))" }
-            try LineOutput.write("\(TreeText.shown(argument.path)) is shared with \(Receivers.list(names))\n")
-            Terminal.writeError(
-                "'thicket tree invite \(TreeText.named(argument.path)) "
-                    + "\(receivers.all.map { Screen.safe($0.text) }.joined(separator: " "))' sends invitations\n")
         }
     }
 
@@ -61,13 +63,27 @@ enum ShareCall {
             }
             all.formUnion(one)
         }
-        guard all.isEmpty || all.contains(.read) else {
-            throw Failure("letters without r are for drop boxes, which no command can use yet: add r", .usage)
+        guard all.isEmpty || all.contains(.read) || !all.isDisjoint(with: [.writeOnce, .oneChild]) else {
+            throw Failure("letters without r are for drop boxes, and need W or U: 'WB' is usual", .usage)
         }
         guard !all.isEmpty else {
             throw Failure("a member has letters, such as r or rw; 'thicket tree unshare' removes it", .usage)
         }
         return all
+    }
+
+    /// Runs a body with the shared node that a path names: in the own tree, or the root of another account's branch.
+    static func at(
+        _ argument: TreeArgument, _ open: OpenTree, _ consequence: String,
+        _ body: @escaping @Sendable (_ target: OpenTree, Node, TreePath) async throws(Failure) -> Void
+    ) async throws(Failure) {
+        guard let pointer = try await open.pointer(on: argument.path, .branch), pointer.path == argument.path else {
+            return try await body(open, try await root(argument, in: open), argument.path)
+        }
+        try await open.through([argument], [.branch], isOffline: false, consequence) { branch, mapped throws(Failure) in
+            let path = mapped[0].path
+            try await body(branch, try await TreeListing.node(at: path, in: branch), path)
+        }
     }
 
     /// The node of the own tree that is shared.
@@ -84,7 +100,7 @@ enum ShareCall {
             }
             if node?.branch != nil {
                 throw Failure(
-                    "\(TreeText.named(path)) is a branch of another account: its owner shares it", .usage)
+                    "\(TreeText.named(path)) is a branch of another account: only all of it is shared", .usage)
             }
             above = path.parent
         }
@@ -98,23 +114,24 @@ enum ShareCall {
         let (text, letters) = (call.argument("USER"), try permissions(call.argument("LETTERS")))
         try await OpenTree.run(call, isOnline: true) { open throws(Failure) in
             try await open.ready(unchanged)
-            let node = try await root(argument, in: open)
-            let user = try await member(text, of: node, argument, in: open)
-            let tree = open.tree
-            let operation = try await growing(unchanged) { () throws(TreeError) in
-                try await tree.sharing.setPermissions(letters, of: user, in: node.id)
+            try await at(argument, open, unchanged) { target, node, path throws(Failure) in
+                let user = try await member(text, of: node, path, in: target)
+                let tree = target.tree
+                let operation = try await growing(unchanged) { () throws(TreeError) in
+                    try await tree.sharing.setPermissions(letters, of: user, in: node.id)
+                }
+                let name = Screen.safe(text)
+                try await target.confirmList(operation, "give \(name) other letters")
+                try LineOutput.write("\(name) has \(letters.text) in \(TreeText.shown(path))\n")
             }
-            let name = Screen.safe(text)
-            try await open.confirmList(operation, "give \(name) other letters")
-            try LineOutput.write("\(name) has \(letters.text) in \(TreeText.shown(argument.path))\n")
         }
     }
 
     /// A member of a shared branch, by a word of the command line.
     private static func member(
-        _ text: String, of node: Node, _ argument: TreeArgument, in open: OpenTree
+        _ text: String, of node: Node, _ place: TreePath, in open: OpenTree
     ) async throws(Failure) -> UserID {
-        let (tree, path) = (open.tree, TreeText.named(argument.path))
+        let (tree, path) = (open.tree, TreeText.named(place))
         let members = try await growing(unchanged) { () throws(TreeError) in
             try await tree.sharing.members(of: node.id)
         }
@@ -150,24 +167,36 @@ enum ShareCall {
         }
         try await OpenTree.run(call, isOnline: true) { open throws(Failure) in
             try await open.ready(unchanged)
-            let node = try await root(argument, in: open)
-            let (tree, path) = (open.tree, TreeText.shown(argument.path))
-            guard !text.isEmpty else {
-                let operation = try await growing(unchanged) { () throws(TreeError) in
-                    try await tree.sharing.unshare(node.id)
-                }
-                try await open.confirmList(operation, "end the sharing of \(TreeText.named(argument.path))")
-                return try LineOutput.write("\(path) is shared no more\n")
+            let isEager = call.flag("rekey")
+            try await at(argument, open, unchanged) { target, node, path throws(Failure) in
+                try await remove(text, from: node, path, isEager: isEager, target, own: open)
             }
-            let user = try await member(text, of: node, argument, in: open)
-            let operation = try await growing(unchanged) { () throws(TreeError) in
-                try await tree.sharing.remove(user, from: node.id)
-            }
-            let name = Screen.safe(text)
-            try await open.confirmList(operation, "remove \(name)")
-            try LineOutput.write("\(name) is removed from \(path)\n")
-            try await removeRequests(of: user, root: node.id, open)
         }
+    }
+
+    private static func remove(
+        _ text: String, from node: Node, _ place: TreePath, isEager: Bool, _ target: OpenTree, own: OpenTree
+    ) async throws(Failure) {
+        let (tree, path) = (target.tree, TreeText.shown(place))
+        guard !text.isEmpty else {
+            guard !isEager else {
+                throw Failure("\(unchanged): --rekey is about one member: name USER", .usage)
+            }
+            let operation = try await growing(unchanged) { () throws(TreeError) in
+                try await tree.sharing.unshare(node.id)
+            }
+            try await target.confirmList(operation, "end the sharing of \(TreeText.named(place))")
+            return try LineOutput.write("\(path) is shared no more\n")
+        }
+        let user = try await member(text, of: node, place, in: target)
+        let operation = try await growing(unchanged) { () throws(TreeError) in
+            try await tree.sharing.remove(user, from: node.id, rekey: isEager ? .eager : .lazy)
+        }
+        let name = Screen.safe(text)
+        try await target.confirmList(operation, "remove \(name)")
+        try LineOutput.write("\(name) is removed from \(path)\n")
+        if isEager { try await RekeyCall.finish(node.id, place, in: target) }
+        try await removeRequests(of: user, root: node.id, own)
     }
 
     /// Removes the messages by which a member has asked to be removed.

@@ -7,9 +7,10 @@ enum ShareCommands {
     private static let accountOptions = ThicketProgram.accountOptions
 
     private static let letters = """
-        LETTERS: r reads, which each member needs, w writes; and of what a member makes: R without content, L with
-        nothing below, U only one, W written once, B may be removed again. s, to share further, is for programs: no
-        command of a member uses it.
+        LETTERS: r reads, w writes, s shares further; and of what a member makes: R without content, L with nothing
+        below, U only one, W written once, B may be removed again. A member with s adds members, changes their letters
+        and removes them, by the path of its pointer node; only you decide which members have s. W or U without r is a
+        drop box: the member puts files into it ('thicket tree put FILE --into'), and neither lists nor reads it.
         """
     private static let path = Argument.one("PATH", "the node; everything below it comes along")
 
@@ -40,9 +41,14 @@ enum ShareCommands {
         details: """
             The server serves the branch no more to a removed member, and what is written from now on has keys that it
             does not have. What it could read before it may have kept. Without USER, all members.
+            With --rekey each node gets another key, and its content is encrypted again and uploaded: then nothing that
+            the server stores opens for the removed member. A command that is interrupted goes on with the next
+            'thicket tree pull'.
             """,
-        arguments: [path, .optional("USER", "a member")], options: accountOptions,
+        arguments: [path, .optional("USER", "a member")],
+        options: [.flag("rekey", "give the whole branch other keys")] + accountOptions,
         examples: [
+            Example("thicket tree unshare trips/oslo cem --rekey", "and everything is encrypted again"),
             Example("thicket tree unshare trips/oslo cem", "one member"),
             Example("thicket tree unshare trips/oslo", "the branch is yours alone again"),
         ])

@@ -106,7 +106,7 @@ enum SharedListing {
         var text: String {
             switch word {
             case "shared": "you have \(letters?.text ?? "")"
-            case "revoked": "is not shared with you any more"
+            case "revoked": "is not open for you to read: sharing has ended, or it is a drop box"
             case "unread": "was not read on this machine yet"
             default: "cannot be read now"
             }

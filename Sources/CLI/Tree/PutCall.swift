@@ -13,6 +13,7 @@ import ThicketTreesystem
 /// `thicket tree put`: copies files and folders to the tree.
 enum PutCall {
     static func run(_ call: Call) async throws(Failure) {
+        if let pointer = call.value("into") { return try await DepositCall.run(call, into: pointer) }
         let words = [call.argument("FILE")] + call.arguments("MORE")
         let sources = words.count > 1 ? Array(words.dropLast()) : words
         let target = try TreeArgument(words.count > 1 ? words[words.count - 1] : "", standard: TreePath(.home))

@@ -16,6 +16,7 @@ enum TreeSync {
             var refused = try await send(open)
             let inBranches = try await sendInBranches(open)
             refused = refused ?? inBranches
+            try await RekeyCall.finishAll(in: open)
             if call.flag("content") { try await contents(argument, call, open) }
             let (_, node) = try await TreeListing.place(argument, in: open)
             var (nodes, bytes) = (0, UInt64(0))

@@ -11,7 +11,7 @@ public struct MessageIdentity: Sendable {
     let signing: Ed25519.SigningKey
     private let exchange: X25519.PrivateKey
     /// Those that were in use before, the oldest first.
-    private let earlier: [(keys: PublicKeys, exchange: X25519.PrivateKey)]
+    private let earlier: [(keys: PublicKeys, signing: Ed25519.SigningKey, exchange: X25519.PrivateKey)]
 
     /// - Parameters:
     ///   - user: the account's id.
@@ -24,7 +24,7 @@ public struct MessageIdentity: Sendable {
     ) {
         let keys = Self.publicKeys(user, signing, exchange)
         (self.user, self.keys, self.signing, self.exchange) = (user, keys, signing, exchange)
-        self.earlier = earlier.map { (Self.publicKeys(user, $0.signing, $0.exchange), $0.exchange) }
+        self.earlier = earlier.map { (Self.publicKeys(user, $0.signing, $0.exchange), $0.signing, $0.exchange) }
     }
 
     private static func publicKeys(
@@ -42,6 +42,14 @@ public struct MessageIdentity: Sendable {
     /// - Returns: nil for keys that this identity does not have.
     public func keys(_ id: String) -> PublicKeys? {
         ([keys] + earlier.map(\.keys)).first { $0.id.utf8.elementsEqual(id.utf8) }
+    }
+
+    /// Signs with the keys that have an id: those in use, or earlier ones.
+    ///
+    /// - Returns: nil for keys that this identity does not have.
+    func signing(_ id: String) -> Ed25519.SigningKey? {
+        if keys.id.utf8.elementsEqual(id.utf8) { return signing }
+        return earlier.first { $0.keys.id.utf8.elementsEqual(id.utf8) }?.signing
     }
 
     /// Opens what was sealed to the keys with an id.

@@ -142,6 +142,9 @@ public struct BranchState: Sendable, Hashable {
             let mayBe = arrival.isFromBefore || (arrival.isListed && arrival.known == 0)
             return mayBe && record.stamps.sender == nil && record.shareList == nil ? .believed : .refused(.unsigned)
         }
+        if let list = record.shareList, !list.permits(record.wraps, owner: owner) {
+            return .refused(.notPermitted(.noShare))
+        }
         // The server's stamp names the creator of the node, and is no evidence: the signature names the author.
         guard isNext(record, arrival) else { return .refused(.replayed) }
         switch keys(signature.author, signature.keyID) {

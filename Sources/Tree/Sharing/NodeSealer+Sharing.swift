@@ -43,15 +43,17 @@ extension NodeSealer {
         (list.epoch, list.commitment) = (record.epoch, record.commitment)
         list = try ShareDraft.signed(list, by: author, at: place)
         record.shareList = list
+        let owners = record.wraps.filter { $0.reader == .parent || $0.isWrap(for: tree.owner) }
         try wrap(key, of: list, keys, isNew: renews, in: &record, node.id)
-        if let parent, renews || before == nil {
-            record.wraps =
-                record.wraps.filter { $0.reader != .parent } + [
-                    parent.wrap(key, of: node.id, epoch: record.epoch, in: tree, random)
-                ]
+        record.wraps.removeAll { $0.reader == .parent }
+        if let parent {
+            record.wraps.append(parent.wrap(key, of: node.id, epoch: record.epoch, in: tree, random))
         } else if renews {
-            // The owner finds the key in a wrap of its own: a member has not the key of the parent.
-            throw .badShare
+            // A member has not the key of the parent: the owner finds the key in a wrap of its own, until it writes the
+            // root the next time.
+            record.wraps.append(try wrap(key, for: tree.owner, keys, epoch: record.epoch, node.id))
+        } else {
+            record.wraps += owners
         }
         return try sealing(metadata, with: key, in: record, node.id, by: author)
     }
@@ -71,11 +73,19 @@ extension NodeSealer {
             guard let reader = keys[member.user], reader.id.utf8.elementsEqual(member.keyID.utf8) else {
                 throw .missingKeys
             }
-            let context = KeyWrap(of: id, in: tree, epoch: list.epoch, for: member.user, keyID: reader.id)
-            guard let sealed = try? context.seal(key.secret, to: reader.encryption) else { throw .unusableKey }
-            wraps.append(RecordWrap(.user(member.user, keyID: reader.id), sealed: sealed))
+            wraps.append(try wrap(key, for: member.user, keys, epoch: list.epoch, id))
         }
         record.wraps = wraps
+    }
+
+    /// A key for an account that the verified list names, or for the owner.
+    private func wrap(
+        _ key: NodeKey, for user: UserID, _ keys: [UserID: PublicKeys], epoch: UInt32, _ id: NodeID
+    ) throws(SealFault) -> RecordWrap {
+        guard let reader = keys[user] else { throw .missingKeys }
+        let context = KeyWrap(of: id, in: tree, epoch: epoch, for: user, keyID: reader.id)
+        guard let sealed = try? context.seal(key.secret, to: reader.encryption) else { throw .unusableKey }
+        return RecordWrap(.user(user, keyID: reader.id), sealed: sealed)
     }
 
     /// The record with which a member replaces that of a root: place, tag, key, wraps and list stay.
@@ -125,11 +135,20 @@ private struct ShareDraft {
         }
         let pending: RecordSignature
         do throws(RecordFault) {
-            pending = try RecordSignature(pending: author.user, keyID: author.keys.id)
+            pending = try RecordSignature(pending: author.user, keyID: Self.keyID(of: author, before, at: place))
         } catch { throw .outOfBounds }
         list = ShareList(
             version: (before?.version ?? ended?.version ?? 0) + 1, epoch: epoch, commitment: before?.commitment ?? [],
             members: members, grants: grants, previous: before?.digest(at: place) ?? ended?.digest, signature: pending)
+    }
+
+    /// With which keys the author signs: a member with those that its grant names, which it keeps when it has others.
+    /// The owner's next list with those gives it another grant.
+    private static func keyID(of author: MessageIdentity, _ list: ShareList?, at place: ShareList.Place) -> String {
+        guard author.user != place.tree.owner, let grant = list?.grants.first(where: { $0.user == author.user }),
+            author.keys(grant.keyID) != nil
+        else { return author.keys.id }
+        return grant.keyID
     }
 
     /// The owner's grants for the members that may share.
@@ -159,9 +178,11 @@ private struct ShareDraft {
         _ list: ShareList, by author: MessageIdentity, at place: ShareList.Place
     ) throws(SealFault) -> ShareList {
         var list = list
+        let keyID = list.signature.keyID
+        guard let key = author.signing(keyID) else { throw .missingKeys }
         do throws(RecordFault) {
             list.signature = try RecordSignature(
-                author: author.user, keyID: author.keys.id, octets: author.signing.signature(of: list.form(at: place)))
+                author: author.user, keyID: keyID, octets: key.signature(of: list.form(at: place)))
         } catch { throw .outOfBounds }
         return list
     }

@@ -196,7 +196,9 @@ public struct BranchCheck: Sendable {
         guard let current = put.current, record.parent == current.parent, record.tag == current.tag,
             record.burnTime == current.burnTime
         else { return .notPermitted(.noWrite) }
-        guard let list = record.shareList else { return .notPermitted(.noShare) }
+        guard let list = record.shareList, list.permits(record.wraps, owner: tree.owner),
+            record.wraps.contains(where: { $0.reader == .parent || $0.kind == "u:" + tree.owner.text })
+        else { return .notPermitted(.noShare) }
         let changesList = list != current.shareList
         if changesList {
             if let denial = right.denial(of: .share) { return .notPermitted(denial) }

@@ -82,6 +82,14 @@ public struct ShareList: Sendable, Hashable {
         ShareRight(isOwner: user == owner, permissions: member(user)?.permissions ?? [])
     }
 
+    /// Whether the keys of a root are wrapped for members and the owner only.
+    package func permits(_ wraps: [RecordWrap], owner: UserID) -> Bool {
+        wraps.allSatisfy { wrap in
+            guard case .user(let user, _) = wrap.reader else { return true }
+            return user == owner || member(user) != nil
+        }
+    }
+
     // MARK: Signing
 
     /// The branch that a list belongs to.

@@ -7,6 +7,8 @@ struct QueueWaiters {
         let operation: OperationID?
         /// The list of children that it waits for instead.
         var list: NodeParent?
+        /// The root of the branch for whose eager re-key it waits instead.
+        var root: NodeID?
         let deadline: Int64
         let continuation: CheckedContinuation<Result<Void, TreeError>, Never>
     }
@@ -17,9 +19,12 @@ struct QueueWaiters {
     var deadline: Int64? { waiters.values.map(\.deadline).min() }
 
     mutating func add(
-        _ id: UInt64, _ operation: OperationID?, list: NodeParent? = nil, deadline: Int64,
+        _ id: UInt64, _ operation: OperationID?, list: NodeParent? = nil, rekey root: NodeID? = nil, deadline: Int64,
         _ continuation: CheckedContinuation<Result<Void, TreeError>, Never>
-    ) { waiters[id] = Waiter(operation: operation, list: list, deadline: deadline, continuation: continuation) }
+    ) {
+        waiters[id] = Waiter(
+            operation: operation, list: list, root: root, deadline: deadline, continuation: continuation)
+    }
 
     mutating func cancel(_ id: UInt64) {
         waiters.removeValue(forKey: id)?.continuation.resume(
@@ -37,10 +42,7 @@ struct QueueWaiters {
     /// Answers the calls whose operations are over, or whose time is.
     mutating func resume(_ machine: TreeMachine, _ now: Int64) {
         for (id, waiter) in waiters {
-            var result =
-                waiter.list.map { Self.result(of: $0, machine) } ?? waiter.operation.map {
-                    Self.result(of: $0, machine)
-                } ?? Self.result(machine)
+            var result = Self.result(of: waiter, machine)
             if result == nil, waiter.deadline <= now {
                 result = .failure(TreeError(.deadline, "not confirmed in time: \(machine.status.text)"))
             }
@@ -48,6 +50,20 @@ struct QueueWaiters {
             waiters[id] = nil
             waiter.continuation.resume(returning: result)
         }
+    }
+
+    private static func result(of waiter: Waiter, _ machine: TreeMachine) -> Result<Void, TreeError>? {
+        if let list = waiter.list { return result(of: list, machine) }
+        if let root = waiter.root { return result(ofRekey: root, machine) }
+        return waiter.operation.map { result(of: $0, machine) } ?? result(machine)
+    }
+
+    private static func result(ofRekey root: NodeID, _ machine: TreeMachine) -> Result<Void, TreeError>? {
+        guard let progress = Rekeying.progress(of: root, machine.skeleton) else { return .success(()) }
+        if case .offline(.unauthorized(let text)) = machine.status { return .failure(TreeError(.network, text)) }
+        guard progress.left > 0, progress.stuck == progress.left else { return nil }
+        return .failure(
+            TreeError(.content, "\(progress.left) nodes could not be written, and stay under their earlier keys"))
     }
 
     private static func result(of id: OperationID, _ machine: TreeMachine) -> Result<Void, TreeError>? {

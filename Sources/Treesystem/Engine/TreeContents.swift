@@ -40,6 +40,11 @@ struct TreeContents: Sendable {
         return (store, try TreeContents(folder, HTTPBlobTransport(session, branch)))
     }
 
+    /// Contents that are kept for one call.
+    ///
+    /// - Throws: `store`, `limit`.
+    init(temporary transport: any BlobTransport) throws(TreeError) { try self.init(nil, transport) }
+
     private init(
         _ folder: (path: String, key: StoreKey)?, _ transport: any BlobTransport
     ) throws(TreeError) {

@@ -102,8 +102,12 @@ extension Treesystem {
         try await wait(operation: nil, list: list, timeout)
     }
 
+    func wait(rekey root: NodeID, _ timeout: Duration) async throws(TreeError) {
+        try await wait(operation: nil, rekey: root, timeout)
+    }
+
     private func wait(
-        operation: OperationID?, list: NodeParent? = nil, _ timeout: Duration
+        operation: OperationID?, list: NodeParent? = nil, rekey root: NodeID? = nil, _ timeout: Duration
     ) async throws(TreeError) {
         if core == nil { throw .closed }
         counter += 1
@@ -111,7 +115,7 @@ extension Treesystem {
         let deadline = monotonicMilliseconds() + Int64(min(max(0, timeout / .milliseconds(1)), 1e15).rounded(.up))
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                waiters.add(id, operation, list: list, deadline: deadline, continuation)
+                waiters.add(id, operation, list: list, rekey: root, deadline: deadline, continuation)
                 if Task.isCancelled { cancelWaiter(id) }
                 resumeWaiters(monotonicMilliseconds())
             }

@@ -12,7 +12,7 @@ struct ContentJob {
 
 /// Contents of operations, from the app to the server.
 extension Treesystem {
-    private func startJob(
+    func startJob(
         _ id: OperationID, _ body: @escaping @Sendable (Treesystem, _ number: UInt64, UploadControl) async -> Void
     ) {
         counter += 1
@@ -38,6 +38,9 @@ extension Treesystem {
     /// Asks the app for the content of an operation.
     func ask(_ id: OperationID, _ node: Node, _ path: TreePath) {
         if let sections = promises[id] { return seal(id, node.id, sections) }
+        if RekeyContents.isAsked(for: id, self) {
+            return startJob(id) { tree, number, _ in await RekeyContents.seal(id, number, node.id, tree) }
+        }
         guard let delegate else { return provide(id, .unavailable) }
         startJob(id) { tree, number, _ in
             let sections: NodeSections
@@ -61,11 +64,11 @@ extension Treesystem {
         startJob(id) { tree, number, _ in await tree.spooled(id, number, node, sections) }
     }
 
-    private func failed(_ id: OperationID, _ number: UInt64) {
+    func failed(_ id: OperationID, _ number: UInt64) {
         if isCurrent(id, number) { provide(id, .unavailable) }
     }
 
-    private func spooled(_ id: OperationID, _ number: UInt64, _ node: NodeID, _ sections: NodeSections) async {
+    func spooled(_ id: OperationID, _ number: UInt64, _ node: NodeID, _ sections: NodeSections) async {
         guard isCurrent(id, number), let disk = core?.contents.disk else { return }
         do throws(ContentError) {
             let content = try await disk.spool(sections, node: node)

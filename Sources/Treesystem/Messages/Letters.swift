@@ -151,6 +151,7 @@ enum Letters {
     ///   one is missing may be on the next page.
     static func verify(_ skeleton: inout TreeSkeleton, isReading: Bool) throws(TreeError) {
         try Branches.verify(&skeleton)
+        try Rekeying.advance(&skeleton)
         for question in skeleton.messages.awaiting.keys {
             guard let keys = skeleton.messages.keys[question] else { continue }
             // Messages before their attachments: these are found again when it is shown.

@@ -19,6 +19,8 @@ package struct OperationQueue: Sendable {
     private(set) var copies = Set<OperationID>()
     /// The operations that change lists of shared branches.
     private(set) var shares = Set<OperationID>()
+    /// The operations of eager re-keys.
+    private(set) var rekeys = Set<OperationID>()
     /// Operations whose content the app or the disk is providing now, or that are being uploaded. Not in the store.
     package internal(set) var asked = Set<OperationID>()
     /// Operations that were refused, and the time before which each is not sent again. Others go on meanwhile. Not in
@@ -207,6 +209,7 @@ package struct OperationQueue: Sendable {
         byNode[operation.node, default: []].append(operation.id)
         if operation.isCopy { copies.insert(operation.id) }
         if operation.fields.contains(.sharing) { shares.insert(operation.id) }
+        if operation.fields.contains(.rekey) { rekeys.insert(operation.id) }
         byNode[operation.node]?.sort()
         link(operation)
     }
@@ -257,6 +260,7 @@ package struct OperationQueue: Sendable {
         asked.remove(id)
         copies.remove(id)
         shares.remove(id)
+        rekeys.remove(id)
         pauses[id] = nil
         unlink(operation)
         if let place = place(of: id) { order.remove(at: place) }

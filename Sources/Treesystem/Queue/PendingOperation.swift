@@ -36,6 +36,8 @@ package struct WriteFields: OptionSet, Sendable, Hashable {
     package static let burnTime = WriteFields(rawValue: 16)
     /// The list of a shared branch (`TreeStore.shareChange`).
     package static let sharing = WriteFields(rawValue: 32)
+    /// Another key, and the same content under another one: what users see of the node stays (`Rekeying`).
+    package static let rekey = WriteFields(rawValue: 64)
 }
 
 /// A local change that the server has not confirmed. Its content is in the store, not in memory.

@@ -36,13 +36,16 @@ extension NodeRow {
     /// What another device changed in the record that this row has.
     ///
     /// - Parameters:
-    ///   - record: the newer one.
+    ///   - opened: the newer one.
     ///   - text: it as JSON.
-    func changes(to record: NodeRecord, _ text: [UInt8]) -> WriteFields {
+    func changes(to opened: OpenedNode, _ text: [UInt8]) -> WriteFields {
         // A record that waited for its parent is the old one itself.
         guard let known = self.record, known != text, let base = try? NodeRecord(parsing: known, from: .server) else {
             return []
         }
-        return WriteFields(changedFrom: base, to: record)
+        var fields = WriteFields(changedFrom: base, to: opened.record)
+        // A re-key has sealed the same content again.
+        if let id = base.data?.id, opened.metadata.isContent(of: id) { fields.remove(.content) }
+        return fields
     }
 }

@@ -26,6 +26,8 @@ struct BranchBook {
     var requested = [NodeID: Version]()
     /// Records that the log has brought under earlier lists, and that are not judged yet.
     var delivered = DeliveredRecords()
+    /// Eager re-keys, by the roots of their branches.
+    var rekeys = [NodeID: RekeyState]()
     /// Nodes that were shown and are not for now, because their parent is not known, and the versions.
     var accepted = [NodeID: Version]()
     /// Refusals of the channel in a row.

@@ -39,6 +39,15 @@ enum BranchChannel {
 
     static let revoked = "the branch is not shared with this account"
 
+    /// The log has brought a node that this device did not have. One that came into the branch may have others below it
+    /// since long, and is no new one.
+    static func entered(_ id: NodeID, _ version: Version, _ machine: inout TreeMachine) throws(TreeError) {
+        guard machine.options.branch == nil || version == 1 else {
+            return machine.lists.add(.node(id), levels: TreeLimits.depthMax)
+        }
+        try machine.store.setListed(.node(id), true)
+    }
+
     /// A node that leaves the audience stands for everything below it.
     static func removed(_ id: NodeID, _ machine: inout TreeMachine) throws(TreeError) {
         guard machine.options.branch != nil else { return }

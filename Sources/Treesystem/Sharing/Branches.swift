@@ -23,7 +23,9 @@ enum Branches {
         try endWaiting(opened.id, &skeleton)
         if case .waits = verdict {} else { try DeliveredRecords.end(opened.id, version, &skeleton) }
         switch verdict {
-        case .believed: return true
+        case .believed:
+            try Rekeying.arrived(opened.record, opened.id, in: root, &skeleton)
+            return true
         case .waits(let user, let keyID):
             try wait(opened.id, text, version, KeyQuestion(user, keyID: keyID), &skeleton)
         case .refused(let fault):
@@ -281,6 +283,7 @@ enum Branches {
     /// A node that was the root of a branch is gone.
     static func removed(_ id: NodeID, _ skeleton: inout TreeSkeleton) throws(TreeError) {
         try endWaiting(id, &skeleton)
+        try Rekeying.ended(id, &skeleton)
         if skeleton.branches.accepted.removeValue(forKey: id) != nil {
             try skeleton.store.setBranchAccepted(id, nil)
         }
@@ -353,6 +356,7 @@ enum Branches {
         book.requested = TreeChannel.wanted(stored: try skeleton.store.namedValue(requested))
         book.accepted = try skeleton.store.branchAccepted()
         book.delivered = try DeliveredRecords.read(skeleton.store)
+        book.rekeys = try Rekeying.read(skeleton.store)
         for (node, question) in try skeleton.store.branchWaiting() { book.wait(node, for: question) }
         skeleton.branches = book
     }

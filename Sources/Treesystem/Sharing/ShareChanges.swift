@@ -7,10 +7,11 @@ import ThicketTreeShape
 enum ShareChanges {
     /// Changes the list of a branch, begins or ends sharing.
     ///
+    /// - Parameter rekey: when the other keys of the branch are renewed.
     /// - Throws: `notFound`, `sharing`, `noKeys`, `limit`, `store`.
     static func add(
-        _ change: ShareChange, to id: NodeID, queueing: TreeMachine.Queueing = TreeMachine.Queueing(),
-        _ skeleton: inout TreeSkeleton
+        _ change: ShareChange, to id: NodeID, rekey: Rekey = .lazy,
+        queueing: TreeMachine.Queueing = TreeMachine.Queueing(), _ skeleton: inout TreeSkeleton
     ) throws(TreeError) -> OperationID {
         try skeleton.checkLimit()
         guard skeleton.messages.identity != nil else {
@@ -23,6 +24,12 @@ enum ShareChanges {
         queueing.isKept = true
         let operation = try skeleton.enqueue(id, .write(.sharing), queueing)
         try skeleton.store.setShareChange(operation, change)
+        if rekey == .eager {
+            guard skeleton.branches.memberRoot == nil else {
+                throw TreeError(.sharing, "only the owner begins an eager re-key", reason: "owner-only")
+            }
+            try Rekeying.plan(id, after: operation, &skeleton)
+        }
         return operation
     }
 
@@ -42,7 +49,7 @@ enum ShareChanges {
         }
         if let root = skeleton.branches.memberRoot {
             guard root == row.id else { throw TreeError(.sharing, "only the root has a list", reason: "nested-list") }
-            return
+            return try checkMember(change, skeleton.branches.known[root]?.state.list, skeleton)
         }
         guard try skeleton.store.path(of: .node(row.id))?.trunk == .home else {
             throw TreeError(.sharing, "only nodes below home are shared", reason: "trunk")
@@ -51,6 +58,22 @@ enum ShareChanges {
         let below = try skeleton.store.branch(of: row.id).dropFirst()
         if above != nil || below.contains(where: { skeleton.branches.known[$0] != nil }) {
             throw TreeError(.sharing, "a branch is neither in a shared one nor has one in it", reason: "nested-list")
+        }
+    }
+
+    /// What only the owner changes: the end of sharing, and which members may share.
+    private static func checkMember(
+        _ change: ShareChange, _ list: ShareList?, _ skeleton: TreeSkeleton
+    ) throws(TreeError) {
+        let user = skeleton.messages.identity?.user
+        guard let list, let user, list.member(user)?.permissions.contains(.share) == true else {
+            throw TreeError(.sharing, "the list does not let this account share the branch", reason: "no-share")
+        }
+        let changesSharers = change.members.contains { member, letters in
+            letters.contains(.share) != (list.member(member)?.permissions.contains(.share) ?? false)
+        }
+        if change.isEnd || changesSharers {
+            throw TreeError(.sharing, "only the owner decides which members may share", reason: "owner-only")
         }
     }
 
@@ -75,7 +98,13 @@ enum ShareChanges {
         guard operation.fields.contains(.sharing),
             let change = (try? skeleton.store.shareChange(operation.id)) ?? nil
         else { return [] }
-        return change.accounts(after: skeleton.branches.known[operation.node]?.state.list, keys(skeleton))
+        let list = skeleton.branches.known[operation.node]?.state.list
+        var accounts = change.accounts(after: list, keys(skeleton))
+        // A member wraps the root's next key for the owner too.
+        if skeleton.branches.memberRoot == operation.node, change.needsEpoch(after: list, keys(skeleton)) {
+            accounts.insert(skeleton.keyring.keys.tree.owner)
+        }
+        return accounts
     }
 
     static func isReady(_ operation: PendingOperation, _ skeleton: TreeSkeleton) -> Bool {
@@ -109,7 +138,8 @@ enum ShareChanges {
     ) throws(SealFault) -> NodeRecord {
         guard let identity = skeleton.messages.identity else { throw .missingKeys }
         let known = keys(skeleton)
-        let wanted = change.accounts(after: root.record.shareList, known)
+        var wanted = change.accounts(after: root.record.shareList, known)
+        if skeleton.branches.memberRoot == root.id { wanted.insert(skeleton.keyring.keys.tree.owner) }
         return try skeleton.keyring.sealer.share(
             root, change, keys: known.filter { wanted.contains($0.key) },
             below: skeleton.branches.memberRoot == root.id ? nil : parent, replacing: version, by: identity)

@@ -48,7 +48,28 @@ extension TreeSharing {
     public func invite(
         _ id: NodeID, for users: Set<UserID>, options: ChangeOptions = ChangeOptions()
     ) async throws(TreeError) -> TreeMessages.Sent {
-        let content = try await Self.act(tree) { skeleton throws(TreeError) in
+        try await invite(id, in: tree, for: users, options: options)
+    }
+
+    /// Sends an invitation to a branch of another account, as a member of it that may share it.
+    ///
+    /// - Parameters:
+    ///   - branch: the open branch.
+    ///   - users: 1 to 256 of its members.
+    /// - Throws: as above.
+    @discardableResult
+    public func invite(
+        to branch: Treesystem, for users: Set<UserID>, options: ChangeOptions = ChangeOptions()
+    ) async throws(TreeError) -> TreeMessages.Sent {
+        let root = try await Self.act(branch) { skeleton throws(TreeError) in skeleton.branches.memberRoot }
+        guard let root else { throw TreeError(.sharing, "the tree is not a branch", reason: "not-shared") }
+        return try await invite(root, in: branch, for: users, options: options)
+    }
+
+    private func invite(
+        _ id: NodeID, in branch: Treesystem, for users: Set<UserID>, options: ChangeOptions
+    ) async throws(TreeError) -> TreeMessages.Sent {
+        let content = try await Self.act(branch) { skeleton throws(TreeError) in
             let row = try skeleton.shownRow(id)
             guard let list = skeleton.branches.known[id]?.state.list else {
                 throw TreeError(.sharing, "the node is not shared, or not yet at the server", reason: "not-shared")

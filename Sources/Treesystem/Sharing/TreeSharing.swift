@@ -7,6 +7,11 @@ public enum Rekey: Sendable, Hashable {
     /// The root at once, every other node when it is written the next time. What is written later is unreadable for the
     /// removed member, even with a full copy of the server's data; what it could read before stays under its keys.
     case lazy
+    /// All nodes as soon as the server has the list: each gets another key, and its content is sealed again and uploaded
+    /// under another one. It goes on in the background and in later runs of the program (`TreeSharing.rekeyProgress`).
+    /// Then nothing that is stored opens for the removed member. The tags of names do not change: with the help of the
+    /// server a removed member can still confirm a name that it guesses.
+    case eager
 }
 
 /// The shared branches of a tree: the members of each branch and their letters. Get it from `Treesystem.sharing`.
@@ -51,6 +56,7 @@ public struct TreeSharing: Sendable {
 
     /// Removes a member. The server serves it no more, and the branch has another key from then on.
     ///
+    /// - Parameter rekey: when the other keys are renewed. Only the owner begins an eager re-key.
     /// - Throws: as `share`; `sharing` for an account that is no member.
     @discardableResult
     public func remove(
@@ -59,7 +65,7 @@ public struct TreeSharing: Sendable {
         guard try await members(of: id)?[user] != nil else {
             throw TreeError(.sharing, "the account is not a member of the branch", reason: "not-member")
         }
-        return try await change(ShareChange([user: []]), id, options)
+        return try await change(ShareChange([user: []], renews: rekey == .eager), id, options, rekey)
     }
 
     /// Ends sharing: the root is an ordinary node with another key, which no member has.
@@ -106,10 +112,10 @@ public struct TreeSharing: Sendable {
     public var events: AsyncStream<ShareEvent> { tree.shareEvents.stream() }
 
     private func change(
-        _ change: ShareChange, _ id: NodeID, _ options: ChangeOptions
+        _ change: ShareChange, _ id: NodeID, _ options: ChangeOptions, _ rekey: Rekey = .lazy
     ) async throws(TreeError) -> OperationID {
         try await Self.act(tree) { skeleton throws(TreeError) in
-            try ShareChanges.add(change, to: id, queueing: options.queueing, &skeleton)
+            try ShareChanges.add(change, to: id, rekey: rekey, queueing: options.queueing, &skeleton)
         }
     }
 

@@ -23,7 +23,7 @@ package final class TreeStore {
     private static let cacheKibibytes = 16 << 10
 
     /// The version of the schema. A newer one is refused.
-    private static let formatVersion: Int64 = 3
+    private static let formatVersion: Int64 = 4
 
     /// A store in memory.
     ///
@@ -52,7 +52,8 @@ package final class TreeStore {
             try database.transaction(.immediate) { () throws(SQLiteError) in
                 if version == 0 { try database.execute(Self.schema) }
                 if version < 2 { try database.execute(Self.messageSchema) }
-                try database.execute(Self.branchSchema)
+                if version < 3 { try database.execute(Self.branchSchema) }
+                try database.execute(Self.rekeySchema)
                 try database.execute("PRAGMA user_version=\(Self.formatVersion)")
             }
         }

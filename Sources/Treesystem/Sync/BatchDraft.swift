@@ -74,7 +74,19 @@ struct BatchDraft {
             return add(operation, TreeOperation.deleteTree(removal).json)
         }
         try renewAbove(operation, row, &skeleton)
-        let record = try record(operation, row, version, &skeleton)
+        var rekeyed: DraftContent?
+        if operation.fields.contains(.rekey), version > 0 {
+            switch try rekeyStep(operation, row, &skeleton) {
+            case .done:
+                try Rekeying.ended(row.id, &skeleton)
+                return try skeleton.drop(operation)
+            case .again:
+                excluded.insert(operation.id)
+                return try Rekeying.prepareAgain(operation, &skeleton)
+            case .seal(let content): rekeyed = content
+            }
+        }
+        let record = try record(operation, row, version, rekeyed, &skeleton)
         records[row.id] = (record, version + 1)
         if version == 0 { if try skeleton.store.kept(row.id) != nil { again.insert(row.id) } }
         add(operation, TreeOperation.put(row.id, source: version, record).json)
@@ -120,8 +132,29 @@ struct BatchDraft {
             includesUnknown: kept.options & 2 != 0)
     }
 
+    /// What an operation of a re-key does with the newest record of its node.
+    private func rekeyStep(
+        _ operation: PendingOperation, _ row: NodeRow, _ skeleton: inout TreeSkeleton
+    ) throws(TreeError) -> Rekeying.Step {
+        let (known, store) = (records, skeleton.store)
+        let lookUp = { (id: NodeID) throws(TreeError) -> NodeRecord? in
+            if let made = known[id] { return made.record }
+            guard let text = try store.row(id)?.record else { return nil }
+            return try? NodeRecord(parsing: text, from: .server)
+        }
+        guard let base = try lookUp(row.id),
+            let above = try skeleton.keyring.keys(
+                of: base.parent, keeps: false, fresh: renewed,
+                { (id: NodeID) throws(TreeError) -> TreeKeyring.KnownNode? in try lookUp(id).map { .record($0) } }),
+            let opened = try? skeleton.keyring.open(base, row.id, below: above)
+        else { throw TreeError(.quarantined, "the node's record does not open") }
+        return try Rekeying.step(operation, opened, &skeleton)
+    }
+
+    /// - Parameter rekeyed: the content of an operation of a re-key; nil: none.
     private mutating func record(
-        _ operation: PendingOperation, _ row: NodeRow, _ version: Version, _ skeleton: inout TreeSkeleton
+        _ operation: PendingOperation, _ row: NodeRow, _ version: Version, _ rekeyed: DraftContent?,
+        _ skeleton: inout TreeSkeleton
     ) throws(TreeError) -> NodeRecord {
         let (known, store) = (records, skeleton.store)
         let lookUp = { (id: NodeID) throws(TreeError) -> NodeRecord? in
@@ -140,7 +173,8 @@ struct BatchDraft {
             throw TreeError(.quarantined, "the parent's record does not open")
         }
         let name = operation.target?.name ?? row.name
-        let content = try Self.content(of: operation, store)
+        let isRekey = operation.fields.contains(.rekey) && version > 0
+        let content = isRekey ? rekeyed : try Self.content(of: operation, store)
         let author = try author(of: row.id, at: place, skeleton)
         let kept = try version > 0 ? nil : store.kept(row.id).flatMap { KeptNode(octets: SecureBytes(copying: $0)) }
         do throws(SealFault) {
@@ -160,10 +194,12 @@ struct BatchDraft {
                 let record = try ShareChanges.record(change, opened, below: parent, replacing: version, skeleton)
                 return keepRenewed(row.id, base, record)
             }
-            let edit = NodeEdit(
-                name: operation.target?.name, content: content, modified: content == nil ? nil : row.modified,
+            var edit = NodeEdit(
+                name: operation.target?.name, content: content,
+                modified: isRekey || content == nil ? nil : row.modified,
                 appTags: operation.fields.contains(.tags) ? row.tags : nil,
                 burn: operation.fields.contains(.burnTime) ? row.burnTime.map { .at($0) } ?? .never : nil)
+            edit.isSealedAgain = isRekey
             if isRoot, let author {
                 return try skeleton.keyring.sealer.editRoot(opened, edit, replacing: version, by: author)
             }
@@ -222,10 +258,10 @@ struct BatchDraft {
         }
     }
 
-    private static func content(
+    static func content(
         of operation: PendingOperation, _ store: TreeStore
     ) throws(TreeError) -> DraftContent? {
-        guard operation.fields.contains(.content) else { return nil }
+        guard !operation.fields.isDisjoint(with: [.content, .rekey]) else { return nil }
         switch operation.content {
         case .none: return DraftContent.none
         case .held:

@@ -44,7 +44,8 @@ enum LostContents {
         if !wasConfirmed { try skeleton.store.setSpool(id, nil) }
         skeleton.queue.asked.remove(id)
         try skeleton.write(operation)
-        return !wasConfirmed
+        // The content of a re-key is read again from the server.
+        return !wasConfirmed && !operation.fields.contains(.rekey)
     }
 
     /// The app's answer for an operation. A content that the server had is never replaced by none because the app does

@@ -42,6 +42,12 @@ package struct PushState: Sendable {
 
     package init() {}
 
+    /// All chosen operations were dropped, as those of a re-key that have nothing left to do: the next ones follow at
+    /// once.
+    mutating func sentNothing(_ skeleton: TreeSkeleton) {
+        if !skeleton.branches.rekeys.isEmpty { retryAt = skeleton.time.monotonic }
+    }
+
     /// The pause of an operation after refusals, in milliseconds: 0.5 to 1 s, doubling up to a minute.
     static func pause(after attempts: Int64, _ random: UInt64) -> Int64 {
         let longest = min(SyncLimits.backoffMaxMilliseconds, SyncLimits.retryMinMilliseconds << min(attempts, 10))

@@ -332,8 +332,7 @@ extension TreeMachine {
     }
 
     private mutating func caughtUp() {
-        channel.phase = .live
-        channel.answerDue = nil
+        (channel.phase, channel.answerDue) = (.live, nil)
         link.backoff.reset()
         skeleton.branches.hasReachedLog = true
         skeleton.messages.connected()

@@ -36,10 +36,8 @@ extension TreeMachine {
         }
         guard try isExpected(object) else { return }
         try received(id, object, version: change.ev)
-        guard try store.row(id)?.version == change.ev else { return }
-        // A node that came into a branch may have others below it since long. All of a new node come with the log.
-        if options.branch != nil, change.ev > 1 { return lists.add(.node(id), levels: TreeLimits.depthMax) }
-        try store.setListed(.node(id), true)
+        // All children of a new node come with the log.
+        if try store.row(id)?.version == change.ev { try BranchChannel.entered(id, change.ev, &self) }
     }
 
     /// Whether a record is below a place whose list is known or being read.

@@ -99,6 +99,7 @@ extension TreeMachine {
     package mutating func provided(_ id: OperationID, _ content: Provided) throws(TreeError) {
         skeleton.queue.asked.remove(id)
         guard var operation = queue[id], !operation.content.isReady else { return }
+        if try Rekeying.givesUp(operation, content, &skeleton) { return }
         skeleton.hasWritten = true
         let content = try LostContents.provided(content, id, store)
         switch content {
@@ -143,7 +144,7 @@ extension TreeMachine {
             if draft.bytes > PushState.bytesMax || draft.sent.count >= PushState.sentMax { break }
             try draft.seal(unit, &skeleton)
         }
-        guard !draft.sent.isEmpty else { return }
+        guard !draft.sent.isEmpty else { return push.sentNothing(skeleton) }
         try store.setOwnNext(draft.chains)
         let id = BatchID.random(skeleton.keyring.random.bytes)
         for (place, sent) in draft.sent.enumerated() {

@@ -19,6 +19,7 @@ extension TreeSkeleton {
     ) throws(TreeError) {
         let before = try row.flatMap { row throws(TreeError) in try shown(row) }
         try drop(operation)
+        if operation.fields.contains(.rekey) { try Rekeying.ended(operation.node, &self) }
         adoptions[operation.node] = nil
         guard var row else { return }
         var record = opened.record

@@ -190,7 +190,7 @@ extension TreeSkeleton {
     mutating func drop(_ operation: PendingOperation) throws(TreeError) {
         hasWritten = true
         if operation.isDelete { mayBeStranded = true }
-        if operation.fields.contains(.content) { actions.append(.forget(operation.id)) }
+        if !operation.fields.isDisjoint(with: [.content, .rekey]) { actions.append(.forget(operation.id)) }
         for follower in queue.remove(operation.id) {
             if let operation = queue[follower] { try store.write(operation) }
         }

@@ -72,6 +72,12 @@ extension TreeSkeleton {
         do throws(NodeFault) { opened = try keyring.open(record, id, below: parent) } catch {
             guard case .nameMismatch(let node) = error else {
                 if try Branches.waits(id, record, text, version, &self) { return false }
+                if branches.memberRoot != nil, record.isDeposit(id) {
+                    // Only the owner opens it, until it writes it.
+                    let fault = IntegrityFault(id, .awaitingKeys, "a deposit is sealed to the owner of the branch")
+                    try quarantine(fault, version, text, reports: false)
+                    return false
+                }
                 if case .otherKeys = error, try KeyRenewal.waits(id, record, text, version, &self) { return false }
                 try quarantine(IntegrityFault(id, .seal, error.description), version, text)
                 return false
@@ -169,7 +175,7 @@ extension TreeSkeleton {
         if old?.state.isConcealed == true { mayBeStranded = true }
         var row = old ?? NodeRow(id, parent: opened.parent, name: opened.name, state: .open)
         let before = old.map { $0.state == .open } == true ? try shown(row) : nil
-        let theirs = old?.changes(to: opened.record, text) ?? []
+        let theirs = old?.changes(to: opened, text) ?? []
         // A record that is shown again was not listed by that.
         if old?.record != text { row.scan = listing ?? row.scan }
         (row.version, row.record) = (version, text)

@@ -4,9 +4,11 @@ import Testing
 import ThicketClient
 import ThicketCrypto
 import ThicketProtocol
+import ThicketSQLite
 import ThicketServer
 import ThicketTestServer
 import ThicketTree
+import ThicketTreeShape
 
 @testable import ThicketTreesystem
 
@@ -62,6 +64,19 @@ final class PeopleBench: Sendable {
         }
         let (server, _) = try Self.server(folder, blobs, witnesses, port: port) {}
         running.withLock { $0 = server }
+    }
+
+    /// The bytes of a blob as the server has them; nil when it has none.
+    func blob(_ id: BlobID) throws -> [UInt8]? {
+        guard let reader = try blobs.open(id) else { return nil }
+        return try reader.read(at: 0, count: Int(reader.length))
+    }
+
+    /// Whether a record refers to a blob; nil when the server does not know it.
+    func isReferenced(_ id: BlobID) throws -> Bool? {
+        let database = try Database(path: folder + "/thicket.db", mode: .readOnly)
+        return try database.statement("SELECT orphaned IS NULL FROM blob WHERE id = ?1").bind(1, id.octets)
+            .first { $0.integer(0) == 1 }
     }
 
     deinit {

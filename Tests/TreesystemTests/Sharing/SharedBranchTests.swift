@@ -274,6 +274,89 @@ struct SharedBranchTests {
         await shared.close(dave)
     }
 
+    @Test("S7: a member with s removes a member, also with other keys than its grant names, and all others go on")
+    func furtherRemoval() async throws {
+        let shared = try await shared()
+        let (bob, carol) = (try await shared.branch(shared.bob), try await shared.branch(shared.carol))
+        for tree in [bob, carol] { try await tree.waitUntilSynced(timeout: PeopleBench.patience) }
+        let refused = await #expect(throws: TreeError.self) {
+            try await bob.sharing.remove(shared.carol.user, from: shared.root)
+        }
+        #expect(refused?.reason == "no-share")
+        let granting = try await shared.ann.tree.sharing.setPermissions(.all, of: shared.bob.user, in: shared.root)
+        try await shared.ann.tree.wait(for: granting, timeout: PeopleBench.patience)
+        try await shared.bench.replaceKeys(of: shared.bob)
+        let again = try await shared.bench.device(of: "bob", "bob-2")
+        let branch = try await shared.branch(again)
+        try await has("album/photo", branch)
+        let events = carol.sharing.events
+        let removal = try await branch.sharing.remove(shared.carol.user, from: shared.root)
+        try await branch.wait(for: removal, timeout: PeopleBench.patience)
+        for await event in events where event == .revoked { break }
+        // The owner opens the key that the member has made, and what is written under it.
+        try await branch.setContent(of: shared.photo, .text("by bob"))
+        try await text(shared.photo, is: "by bob", shared.ann.tree)
+        #expect(try await shared.ann.tree.sharing.members(of: shared.root) == [shared.bob.user: .all])
+        try await shared.ann.tree.setContent(of: shared.photo, .text("by ann"))
+        try await text(shared.photo, is: "by ann", branch)
+        for tree in [shared.ann.tree, branch] { #expect(try await tree.quarantined.isEmpty) }
+        let sharer = await #expect(throws: TreeError.self) {
+            try await branch.sharing.unshare(shared.root)
+        }
+        #expect(sharer?.reason == "owner-only")
+        await shared.close(again)
+    }
+
+    @Test(
+        "S12: a depositor puts contents into a drop box, and neither lists nor reads; the owner and no member opens them"
+    )
+    func dropBox() async throws {
+        let shared = try await shared()
+        let dave = try await shared.bench.person("dave")
+        let sharing = try await shared.ann.tree.sharing.share(shared.root, with: [dave.user: .deposit])
+        try await shared.ann.tree.wait(for: sharing, timeout: PeopleBench.patience)
+        let carol = try await shared.branch(shared.carol)
+        try await has("album/photo", carol)
+        let bytes = ContentSeed(7).bytes(2 << 20)
+        for content in [NodeSections.text("small"), NodeSections(data: .bytes(bytes))] {
+            try await dave.session.deposit(
+                content, named: NodeName("note.txt"), into: shared.ann.user, root: shared.root)
+        }
+        let tree = shared.ann.tree
+        let root = shared.root
+        func deposits() async throws -> [Node] {
+            try await tree.children(of: .node(root)).filter { $0.name.text.hasPrefix("note (") }
+        }
+        try await tree.wait { tree in
+            try tree.children(of: .node(root)).filter { $0.name.text.hasPrefix("note (") }.count == 2
+        }
+        let found = try await deposits().sorted { ($0.content?.storedBytes ?? 0) < ($1.content?.storedBytes ?? 0) }
+        let (small, big) = (found[0].id, found[1].id)
+        #expect(try await tree.data(of: small) == Array("small".utf8))
+        #expect(try await tree.data(of: big) == bytes)
+        #expect(try await tree.node(big)?.name.text == "note (\(big.text.prefix(8))).txt")
+        #expect(try await tree.sharing.author(of: big) == dave.user)
+        // Neither the depositor nor another member has it.
+        let branch = try await shared.branch(dave)
+        for await status in await branch.status {
+            if case .offline(.unauthorized) = status { break }
+        }
+        #expect(try await branch.children(of: .trunk(.home)).isEmpty)
+        #expect(try await carol.node(small) == nil)
+        #expect(try await carol.quarantined.allSatisfy { $0.kind == .awaitingKeys })
+        // A second node of the id, and a deposit of an account without the letter, are refused.
+        let stranger = await #expect(throws: TreeError.self) {
+            try await shared.carol.session.deposit(
+                .text("x"), named: NodeName("x"), into: shared.ann.user, root: shared.root)
+        }
+        #expect(stranger?.code == .refused)
+        // What the owner moves is an ordinary node, which members read.
+        try await tree.move(small, to: .home("album", "from dave"))
+        try await has("album/from dave", carol)
+        #expect(try await carol.data(of: small) == Array("small".utf8))
+        await shared.close(dave)
+    }
+
     @Test("only members are invited, to branches whose list the server has")
     func strangers() async throws {
         let shared = try await shared()

@@ -90,7 +90,7 @@ extension ModelServer {
             var change = log[number]
             // A node that came into the branch arrives whole, as a new one.
             guard before != root, let object = entries[number] else { return change }
-            let whole = JSONObject(object.pairs.map { ($0.key, ["o": "+", "v": $0.value]) })
+            let whole = JSONObject(object.pairs.map { (key: $0.key, value: ["o": "+", "v": $0.value]) })
             (change.sv, change.diff) = (nil, .value(.object(whole)))
             return change
         }
