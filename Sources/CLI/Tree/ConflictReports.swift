@@ -37,6 +37,8 @@ final class ConflictReports: Sendable {
                 }
                 guard let line = await Self.line(conflict, in: tree) else { continue }
                 state.withLock { state in
+                    // A content may be merged several times.
+                    if state.lines.contains(where: { $0.text == line.text }) { return }
                     if state.lines.count < Self.linesMax { state.lines.append(line) } else { state.more += 1 }
                 }
             }
@@ -56,6 +58,10 @@ final class ConflictReports: Sendable {
             let path = (try? await tree?.path(of: node.id)) ?? nil
             let what = TreeText.named(path ?? TreePath(.home, names: [node.name]))
             return (nil, "\(what): another device has moved it too; it is here again")
+        case .merged(let node):
+            let path = (try? await tree?.path(of: node.id)) ?? nil
+            let what = TreeText.named(path ?? TreePath(.home, names: [node.name]))
+            return (nil, "\(what): another device has changed it too; both changes are merged")
         // Its children are where they were to be.
         case .data, .removed, .adopted: return nil
         }

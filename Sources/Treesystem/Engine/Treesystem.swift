@@ -208,6 +208,7 @@ public actor Treesystem: SessionPart {
             case .upload(let id): upload(id)
             case .keepFile(let id): keepFile(id)
             case .message(let action): MessageAction.start(action, self)
+            case .merging(let action): MergeAction.start(action, self)
             case .forget(let id): forget(id)
             case .event(let event): report(event)
             case .sharing(let event): shareEvents.report(event)

@@ -28,6 +28,9 @@ public protocol TreeDelegate: Sendable {
     func metadata(for node: Node, at path: TreePath) async throws -> NodeData
     /// The thumbnail, as `data(for:at:)`.
     func thumbnail(for node: Node, at path: TreePath) async throws -> NodeData
+    /// How the content of a node is merged that this device and another one have changed. Outside of transactions; asked
+    /// before each merge of contents of at most `MergeLimits.contentBytesMax`. By default `json`.
+    func mergeRule(for node: Node, at path: TreePath) -> MergeRule
     /// The server has confirmed local changes of a node.
     func didPushNodeData(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws
     /// The server has put a copy of a node into the inbox of another account.
@@ -41,6 +44,8 @@ extension TreeDelegate {
     public func metadata(for node: Node, at path: TreePath) async throws -> NodeData { .none }
     /// No thumbnail.
     public func thumbnail(for node: Node, at path: TreePath) async throws -> NodeData { .none }
+    /// JSON is merged; of other contents, and where only one change can stay, the local one waits for the app.
+    public func mergeRule(for node: Node, at path: TreePath) -> MergeRule { .json }
     /// Does nothing.
     public func didDiscoverNewNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {}
     /// Does nothing.

@@ -28,9 +28,12 @@ public enum TreeConflict: Sendable, Hashable {
     case adopted(NodeID, by: Node, from: TreePath, to: TreePath)
     /// Both moved the node. The local place is sent again.
     case location(Node)
-    /// Both changed the content. The local content waits in the queue until `retry` or `discard`;
+    /// Both changed the content, and it was not merged (`TreeDelegate.mergeRule`), or the merged content lacks a change
+    /// of the other device. The local or merged content waits in the queue until `retry` or `discard`;
     /// `Treesystem.confirmedData` has the other one.
     case data(Node)
+    /// Both changed the content. The local content has the other device's changes too now, and is sent.
+    case merged(Node)
     /// The node was removed on another device while it had local changes, which wait in the queue.
     case removed(Node)
 }

@@ -54,6 +54,7 @@ package final class TreeStore {
                 if version < 2 { try database.execute(Self.messageSchema) }
                 if version < 3 { try database.execute(Self.branchSchema) }
                 try database.execute(Self.rekeySchema)
+                try database.execute(Self.mergeSchema)
                 try database.execute("PRAGMA user_version=\(Self.formatVersion)")
             }
         }

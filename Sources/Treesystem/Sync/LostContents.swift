@@ -79,6 +79,7 @@ enum LostContents {
             try skeleton.store.setSpool(operation.id, nil)
             skeleton.actions.append(.forget(operation.id))
             try skeleton.write(operation)
+            try ContentMerges.ended(operation, &skeleton)
         }
     }
 

@@ -30,6 +30,8 @@ package enum TreeAction: Sendable, Equatable {
     case status(SyncStatus)
     /// What messages need beside the tree's connection.
     case message(MessageAction)
+    /// What contents need that two devices have changed.
+    case merging(MergeAction)
     /// Report an event of a shared branch.
     case sharing(ShareEvent)
     /// The server no longer accepts the token of this number.

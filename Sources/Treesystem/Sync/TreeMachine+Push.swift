@@ -9,12 +9,14 @@ extension TreeMachine {
     /// Starts what can be started. Runs at the end of each turn.
     mutating func pump() throws(TreeError) {
         guard link.isOpen, channel.phase == .live, !push.isPaused, !push.waitsForToken else { return }
+        try ContentMerges.start(&skeleton)
         try prepareContents()
         guard push.retryAt == nil else { return }
         if push.inFlight != nil { return try sendAgain() }
         guard !queue.isEmpty else { return }
         let chosen = queue.next(max: PushState.operationsMax) { operation in
-            operation.content.isReady && operation.waitsFor == nil && skeleton.queue.pauses[operation.id] == nil
+            operation.content.isReady && operation.waitsFor == nil && !skeleton.merges.blocks(operation)
+                && skeleton.queue.pauses[operation.id] == nil
                 && KeyQuestions.isAnswered(for: operation, skeleton)
         }
         if !chosen.isEmpty { try send(chosen) }
@@ -49,7 +51,9 @@ extension TreeMachine {
     private mutating func prepareContents() throws(TreeError) {
         guard skeleton.queue.asked.count < PushState.contentsMax else { return }
         for id in queue.ids where !skeleton.queue.asked.contains(id) && skeleton.queue.pauses[id] == nil {
-            guard let operation = queue[id], operation.state == .waiting, !operation.content.isReady else { continue }
+            guard let operation = queue[id], operation.state == .waiting, !operation.content.isReady,
+                operation.content != .spooled || !skeleton.merges.blocks(operation)
+            else { continue }
             if try store.row(operation.node)?.state == .leaving {
                 try sendEmpty(operation)
             } else if try prepareContent(of: operation) {

@@ -9,7 +9,10 @@ extension TreeSkeleton {
     ) throws(TreeError) {
         guard let row = try store.row(node), row.version < version, let parent = try keys(for: record, node),
             let opened = try? keyring.open(record, node, below: parent)
-        else { return try drop(operation) }
+        else {
+            try ContentMerges.passed(operation, record, &self)
+            return try drop(operation)
+        }
         try confirm(operation, opened, version: version, row: row)
     }
 
@@ -35,6 +38,7 @@ extension TreeSkeleton {
         try write(row)
         if hasQuarantined { try store.releaseQuarantine(row.id) }
         try Branches.confirmed(opened, &self)
+        try ContentMerges.confirmed(opened, &self)
         try store.releaseKept(row.id)
         try stopWaiting(row.id, version)
         keyring.keep(opened.childSecrets, of: row.id)

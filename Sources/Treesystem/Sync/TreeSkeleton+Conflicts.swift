@@ -12,7 +12,7 @@ extension TreeSkeleton {
     ) throws(TreeError) {
         let both = theirs.intersection(mine)
         if both.contains(.place) { try meetPlace(opened, row) }
-        if both.contains(.content) { try holdContent(row) }
+        if both.contains(.content) { try ContentMerges.meet(opened, row, &self) }
     }
 
     /// Both moved the node. If the places are the same, nothing is left to do; otherwise this device's is sent again.
@@ -68,16 +68,6 @@ extension TreeSkeleton {
         guard let (node, path) = try shown(row) else { return }
         if before == nil { try uncover(row, node, path) }
         events.append(.conflict(.location(node)))
-    }
-
-    /// Both changed the content: this device's waits for the app, so that neither is lost.
-    private mutating func holdContent(_ row: NodeRow) throws(TreeError) {
-        for operation in queue.operations(of: row.id) where operation.fields.contains(.content) {
-            var operation = operation
-            operation.state = .held(.data)
-            try write(operation)
-        }
-        if let (node, _) = try shown(row) { events.append(.conflict(.data(node))) }
     }
 
     /// A node that was kept here after its removal exists at the server again: only contents are still in conflict.

@@ -81,6 +81,7 @@ extension TreeSkeleton {
         try checkLimit()
         var row = try shownRow(id)
         row.modified = modified ?? time.unix
+        try ContentMerges.begin(row, &self)
         try write(row)
         try enqueue(id, .write(.content), content: content, queueing)
         return row
@@ -195,6 +196,7 @@ extension TreeSkeleton {
             if let operation = queue[follower] { try store.write(operation) }
         }
         try store.removeOperation(operation.id)
+        try ContentMerges.ended(operation, &self)
     }
 }
 

@@ -56,6 +56,7 @@ extension TreeSkeleton {
         try write(row)
         // Versions of the new node are not known before its answer: a second operation cannot be in the same request.
         for operation in queue.divideGroups(of: row.id) { try write(operation) }
+        try ContentMerges.forget(row.id, &self)
         try store.keep(row.id, opened?.kept.octets.withUnsafeBytes { Array($0) } ?? [])
         if opened == nil { keyring.forget(row.id) }
         var operation: PendingOperation

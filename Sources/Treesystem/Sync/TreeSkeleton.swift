@@ -38,6 +38,8 @@ struct TreeSkeleton {
     var mayBeStranded = true
     /// What is known for messages.
     var messages: MessageState
+    /// Contents that may have to be merged.
+    var merges = MergeState()
     /// What is known of shared branches.
     var branches: BranchBook
 
@@ -61,6 +63,7 @@ struct TreeSkeleton {
         (hasQuarantined, mayBeStranded, mayLackParents) = (try store.hasQuarantined(), true, true)
         strayed = try MissingParents.strayed(in: store)
         messages.awaiting = try store.awaiting()
+        merges = try MergeState(store)
         try Branches.read(&self)
         keyring.forgetAll()
     }

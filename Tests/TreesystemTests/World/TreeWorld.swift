@@ -144,6 +144,8 @@ final class WorldDevice {
     let app: IndexApp
     private(set) var events = [TreeEvent]()
     private(set) var shareEvents = [ShareEvent]()
+    /// How contents are merged that other devices have changed too.
+    var mergeRule = MergeRule.json
     /// Fails in the next turn.
     var disk: FailingDisk?
     private var isConnected = false
@@ -328,7 +330,9 @@ final class WorldDevice {
                 outside(world) { machine throws(TreeError) in
                     try KeyQuestions.answered(question, answer, &machine.skeleton)
                 }
-            case .spool, .upload, .keepFile, .forget, .status, .tokenEnded, .message: break
+            case .merging(.merge(let node)):
+                outside(world) { machine throws(TreeError) in try MemoryMerge.run(node, mergeRule, &machine) }
+            case .spool, .upload, .keepFile, .forget, .status, .tokenEnded, .message, .merging: break
             }
         }
     }

@@ -127,8 +127,10 @@ final class TreeDevice: Peer {
             case .spool(let id, _): soon { [self] in transfers.spool(id) }
             case .upload(let id): soon { [self] in transfers.upload(id) }
             case .forget(let id): transfers.forget(id)
+            case .merging(.merge(let id)):
+                soon { [self] in feed { machine throws(TreeError) in try MemoryMerge.run(id, .json, &machine) } }
             // Files that an operation needs are not evicted.
-            case .keepFile, .children, .message, .sharing, .status, .tokenEnded: break
+            case .merging(.keepBase), .keepFile, .children, .message, .sharing, .status, .tokenEnded: break
             }
         }
         arm()
