@@ -46,6 +46,8 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
     case shareList = "share-list"
     /// A list above or below another one, or outside of `home`.
     case nestedList = "nested-list"
+    /// The record's key is not of the epoch of the branch: its list was changed after the record was sealed.
+    case epoch
 
     /// The code of the answer.
     public var code: ErrorCode {
@@ -54,7 +56,7 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
             .nestedList:
             .invalidRequest
         case .nodeMissing, .blobMissing: .notFound
-        case .stale: .badVersion
+        case .stale, .epoch: .badVersion
         // The codes have none for rates: the reason says that the batch may be sent again.
         case .record, .batch, .inboxFull, .rate: .tooLarge
         case .batchID, .repeated: .duplicateChange

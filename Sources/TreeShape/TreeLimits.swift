@@ -49,8 +49,10 @@ public enum TreeLimits {
     public static let survivorsListedMax = 100
     /// Nodes that an answer lists of those that all removals of the batch have left.
     public static let batchSurvivorsMax = 1_000
-    /// Nodes directly in an inbox that others have sent.
+    /// Nodes directly in an inbox that others have sent, if an operator sets no other number; up to `inboxNodesCeiling`.
     public static let inboxNodesMax = 10_000
+    /// What a server counts of an inbox: a bound above it would not be one.
+    public static let inboxNodesCeiling = 100_000
     /// Nodes directly in an inbox that one account has sent.
     public static let inboxNodesPerSenderMax = 1_000
     /// Nodes that one account sends into one inbox in a minute; nodes below them are not counted.

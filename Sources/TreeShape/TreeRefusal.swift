@@ -52,6 +52,8 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     case badShareList(ShareListError)
     /// A list above or below another one, or outside of `home`.
     case nestedShareList
+    /// The record's key is of another epoch than the root of the branch that it is in.
+    case otherEpoch
     /// The tree has `TreeLimits.shareListsMax` lists.
     case tooManyShareLists
 
@@ -78,6 +80,7 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .notPermitted: .permission
         case .badShareList, .tooManyShareLists: .shareList
         case .nestedShareList: .nestedList
+        case .otherEpoch: .epoch
         }
     }
 
@@ -105,11 +108,11 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .badSignature: "the record is not signed by the caller with its newest keys"
         case .repeated: "a node of this id was in the receiver's tree before"
         case .inboxFull: "the receiver's inbox is full"
-        case .tooFrequent:
-            "the caller sends to this receiver more than \(TreeLimits.messagesPerMinuteMax) messages a minute"
+        case .tooFrequent: "the caller sends to this receiver more messages a minute than it may"
         case .notPermitted(let denial): "the caller's letters in this branch do not permit that: \(denial.rawValue)"
         case .badShareList(let error): error.description
         case .nestedShareList: "a branch is shared by one list, on a node below home"
+        case .otherEpoch: "the record's key is of another epoch than that of the branch"
         case .tooManyShareLists: "a tree has at most \(TreeLimits.shareListsMax) lists"
         }
     }

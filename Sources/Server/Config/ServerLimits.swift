@@ -112,6 +112,15 @@ public struct ServerLimits: Sendable, Equatable {
     /// Buckets of one user, 1...1,000,000. A further one: `auth:` with code 500.
     public var bucketsPerUserMax: Int = 500
 
+    /// Nodes directly in an inbox that other accounts have sent, 1...100,000. A further one: 413 `inbox-full`.
+    public var inboxNodesMax: Int = 10_000
+
+    /// Of these, nodes that one account has sent, 1...100,000. A further one: 413 `inbox-full`.
+    public var inboxNodesPerSenderMax: Int = 1_000
+
+    /// Nodes that one account sends into one inbox in a minute, 1...1,000,000. A further one: 413 `rate`.
+    public var messagesPerMinuteMax: Int = 100
+
     /// Channels on one bucket, 1...1,000,000. A further `init`: `auth:` with code 500.
     public var subscribersPerBucketMax: Int = 20_000
 

@@ -230,6 +230,15 @@ public enum ServerSettings {
             "buckets-per-user-max", \.limits.bucketsPerUserMax, 1...largest,
             "Buckets of one user. A further one: code 500."),
         .integer(
+            "inbox-nodes-max", \.limits.inboxNodesMax, 1...largest / 10,
+            "Nodes directly in the inbox of a tree that other accounts have sent. A further one: code 413."),
+        .integer(
+            "inbox-nodes-per-sender-max", \.limits.inboxNodesPerSenderMax, 1...largest / 10,
+            "Of these, nodes that one account has sent. A further one: code 413."),
+        .integer(
+            "messages-per-minute-max", \.limits.messagesPerMinuteMax, 1...largest,
+            "Nodes that one account sends into one inbox in a minute. A further one: code 413."),
+        .integer(
             "subscribers-per-bucket-max", \.limits.subscribersPerBucketMax, 1...largest,
             "Channels on one bucket. A further init: code 500."),
         .bytes(

@@ -111,7 +111,7 @@ public protocol StoreReader: AnyObject {
         of parent: NodeID, by user: UserID, in bucket: BucketRow, limit: Int
     ) throws(StoreError) -> [NodeID]
     /// Nodes directly in the inbox of a tree that other accounts have put there, and those of one of them. Counted up
-    /// to `TreeLimits.inboxNodesMax`.
+    /// to `TreeLimits.inboxNodesCeiling`.
     func inboxCount(of sender: UserID, in bucket: BucketRow) throws(StoreError) -> InboxCount
     /// The usage of a tree, from counters.
     func usage(of owner: BucketID, in bucket: BucketRow) throws(StoreError) -> TreeUsage

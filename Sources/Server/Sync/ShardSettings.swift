@@ -58,5 +58,8 @@ public struct ShardSettings: Sendable, Equatable {
         entityCacheBytes = limits.objectCacheBytes
         entityCacheBytesPerUser = limits.objectCacheBytesPerUser
         bucketCacheBytes = limits.bucketCacheBytes
+        inboxNodesMax = limits.inboxNodesMax
+        inboxNodesPerSenderMax = limits.inboxNodesPerSenderMax
+        messagesPerMinuteMax = limits.messagesPerMinuteMax
     }
 }

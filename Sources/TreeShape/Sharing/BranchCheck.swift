@@ -95,7 +95,17 @@ public struct BranchCheck: Sendable {
         if let refusal = try refusalOfList(put, in: view) { return .failure(refusal) }
         let after = record.shareList == nil ? put.below.root : node
         guard after == nil || proof.isSigned else { return .failure(.badSignature) }
+        if try hasOtherEpoch(put, in: view) { return .failure(.otherEpoch) }
         return .success(BranchChange(before: put.before, after: after, creator: creator(put, after: after)))
+    }
+
+    /// Whether the record's key is of another epoch than the branch: a removed reader may have the key above it. That of
+    /// the root is checked with its list. A member without `r` does not learn the epoch; it seals to the owner.
+    private func hasOtherEpoch<View: BranchView>(_ put: Put, in view: View) throws(View.Failure) -> Bool {
+        guard put.record.shareList == nil, let root = put.below.root else { return false }
+        if case .member = actor, try right(in: view)?.permissions.contains(.read) != true { return false }
+        guard let list = try view.record(of: root)?.shareList else { return false }
+        return list.epoch != put.record.epoch
     }
 
     /// The creator of the node, which stays known while the node is in its branch.

@@ -53,6 +53,37 @@ struct BlobLedgerTests {
         #expect(try ledger.begin(upload(2, .max), within: quota) == .userFull)
     }
 
+    @Test(
+        "A9: the ledger of each store gives contents of a branch to its readers only, through a node of it",
+        arguments: StoreKind.allCases)
+    func branches(kind: StoreKind) throws {
+        let people = try TestDirectory(TestShard.ann, "bob", "cleo")
+        let store = try kind.make(folder)
+        let shard = try TestShard.tree(.disk, store: store)
+        try shard.make(1, TestShard.put(1, "n1"), TestShard.put(2, below: .child(1), "n2"), TestShard.put(10, "n10"))
+        let list = try people.list(["bob": "r", "cleo": "W"], on: 10)
+        try shard.make(
+            2, people, people.put(10, sv: 1, list: list), people.put(11, below: 10), people.put(12, below: 11))
+        let ledger = try store.makeBlobLedger()
+        let app = try AppID(TestDirectory.app)
+        func mayRead(_ user: String, _ number: Int, root: Int = 10, of owner: String = TestShard.ann) throws -> Bool {
+            let branch = BranchName(of: try UserID(owner), root: NodeText.id(root))
+            return try ledger.mayRead(UserID(user), NodeText.id(number), in: branch, of: app)
+        }
+        for number in [10, 11, 12] { #expect(try mayRead("bob", number), "\(number)") }
+        for number in [1, 2, 77] { #expect(try !mayRead("bob", number), "outside of the branch: \(number)") }
+        for root in [1, 11, 77] { #expect(try !mayRead("bob", 12, root: root), "not the root: \(root)") }
+        #expect(try !mayRead("cleo", 11), "without the letter")
+        #expect(try !mayRead(TestShard.ann, 11), "the owner reads without a branch")
+        #expect(try !mayRead("bob", 11, of: "cleo") && !mayRead("dora", 11))
+        // A node that leaves the branch, and one that comes into it.
+        try shard.make(3, people, people.put(12, sv: 1), people.put(2, below: 11, sv: 1))
+        #expect(try !mayRead("bob", 12) && mayRead("bob", 2))
+        let next = try people.list(["cleo": "W"], on: 10, after: list, epoch: 1)
+        try shard.make(4, people, people.put(10, sv: 2, list: next))
+        for number in [2, 10, 11] { #expect(try !mayRead("bob", number), "removed: \(number)") }
+    }
+
     @Test("an upload is completed once, and known with its proof from then on", arguments: StoreKind.allCases)
     func completes(kind: StoreKind) throws {
         let ledger: any BlobLedger = try kind.make(folder).makeBlobLedger()

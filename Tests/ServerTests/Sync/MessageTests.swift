@@ -205,6 +205,25 @@ struct MessageTests {
         #expect(try shard.numbers(of: "bob") == [4] && shard.numbers(of: "bob", below: .child(2)) == [])
     }
 
+    @Test(
+        "a receiver without a tree that has all its buckets refuses as a full inbox, and no receiver gets anything",
+        arguments: Memory.allCases)
+    func receiverWithoutSpace(memory: Memory) throws {
+        let shard = try TestShard.tree(memory) { $0.bucketsPerUserMax = 1 }
+        let other = BucketID(app: shard.bucket.app, user: try UserID("carol"), name: try BucketName("note"))
+        try shard.group([shard.submission("a", d: ["x": 1], bucket: other)])
+        let reply = try shard.make(
+            1, people, TestShard.put(1, "mine"), copy(2, to: "bob"), copy(3, to: "bob", below: 2), copy(2, to: "carol"))
+        #expect(reply.reason == .inboxFull && reply.code == 413 && reply.operation == 3, "\(reply)")
+        #expect(try shard.numbers(of: "bob") == [] && shard.numbers(of: "carol") == [])
+        #expect(try shard.record(1) == nil && shard.record(2, of: "bob") == nil)
+        #expect(try shard.store.makeReader().bucket(shard.tree(of: "bob")) == nil, "not even an empty tree")
+        // Without that receiver it is made.
+        #expect(try shard.make(2, people, TestShard.put(1, "mine"), copy(2, to: "bob")).results.count == 2)
+        // A receiver that has a tree needs no further bucket.
+        #expect(try shard.make(3, people, copy(4, to: "bob")).results == [.version(1)])
+    }
+
     @Test("an inbox has a bound for all senders, for one sender, and for one sender in a minute")
     func bounds() throws {
         let shard = try TestShard.tree(.disk) {

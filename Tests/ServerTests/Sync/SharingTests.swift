@@ -87,6 +87,50 @@ struct SharingTests {
         #expect(entered == (try shard.stored(NodeText.key(1))?.objectValue))
     }
 
+    @Test("a record of another epoch than the branch is refused, of the owner and of members, and one of the newest is made")
+    func epochs() throws {
+        let shard = try shared(.disk)
+        let before = try #require(try shard.list(on: 10))
+        let next = try people.list(["ben": "rw"], on: 10, after: before, epoch: 1)
+        try shard.make(3, people, people.put(10, sv: 2, list: next))
+        let cases: [(Int, UInt32, RefusalReason?)] = [(4, 0, .epoch), (5, 2, .epoch), (6, 1, nil)]
+        for (id, epoch, reason) in cases {
+            let number = 20 + id
+            let own = try shard.make(id, people, people.put(number, below: 10) { $0.epoch = epoch })
+            #expect(own.reason == reason && own.code == (reason == nil ? nil : 405), "\(own)")
+            let deeper = try shard.make(
+                id + 10, by: "ben", in: 10, people, people.put(number + 20, by: "ben", below: 11) { $0.epoch = epoch })
+            #expect(deeper.reason == reason)
+            let written = try [number, number + 20].filter { try shard.record($0) != nil }
+            #expect(written == (reason == nil ? [number, number + 20] : []))
+        }
+        // What was written before stays as it is, until it is written again.
+        #expect(try shard.record(11)?.epoch == 0)
+        #expect(try shard.make(30, people, people.put(11, below: 10, sv: 1)).reason == .epoch)
+        // One batch with the new list: what follows it has the new epoch.
+        let last = try people.list(["ben": "rw"], on: 10, after: next, epoch: 2)
+        let both = try shard.make(
+            31, people, people.put(10, sv: 3, list: last), people.put(11, below: 10, sv: 1) { $0.epoch = 2 })
+        #expect(both.results == [.version(4), .version(2)])
+    }
+
+    @Test("a depositor without the right to read does not learn the epoch, and is not refused for it")
+    func depositEpoch() throws {
+        let shard = try shared(.disk, "W")
+        let before = try #require(try shard.list(on: 10))
+        let next = try people.list(["ben": "W"], on: 10, after: before, epoch: 1)
+        try shard.make(3, people, people.put(10, sv: 2, list: next))
+        let ann = try UserID(TestShard.ann)
+        let reply = try shard.make(
+            4, by: "ben", in: 10, people,
+            people.put(12, by: "ben", below: 10) { record in
+                record.tag = NodeTag(inInbox: NodeText.id(12))
+                let sealed = [1] + [UInt8](repeating: 3, count: KeyWrap.bytesCount - 1)
+                record.wraps = [RecordWrap(.user(ann, keyID: "k"), sealed: sealed)]
+            })
+        #expect(reply.results == [.version(1)], "\(reply)")
+    }
+
     @Test("a group that the store refuses leaves no list behind")
     func refusedGroup() throws {
         let store = MemoryStore(faults: { $0.number == 3 ? .fail(StoreError(.io, "a full disk")) : .none })

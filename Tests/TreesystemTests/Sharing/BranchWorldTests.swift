@@ -89,6 +89,31 @@ struct BranchWorldTests {
         #expect(try ben.paths() == shared.branchPaths())
     }
 
+    @Test("S9: what was sealed before a removal is refused, sealed again under the new epoch, and nothing is lost")
+    func sealedBefore() throws {
+        let shared = try Shared(21, ["user-2": "rw", "user-3": "r"])
+        let (ben, world) = (try shared.join("user-2"), shared.world)
+        let other = world.devices[1]
+        // Sealed, and on their way when the list changes.
+        try ben.write("album/photo", "by ben", in: world)
+        try ben.create("album/folder/new", "also by ben", in: world)
+        try other.write("album/folder/leaf", "by ann", in: world)
+        try shared.change(["user-3": ""])
+        try shared.owner.run(world)
+        for device in [ben, other] { try device.deliverToServer(world) }
+        let epoch = try #require(world.server.epoch(of: shared.root))
+        #expect(epoch == 1 && world.server.refusals.contains(.epoch), "\(world.server.refusals)")
+        try world.settleDown()
+        for device in [shared.owner, other, ben] {
+            #expect(try device.content("album/photo") == "by ben" && device.content("album/folder/new") == "also by ben")
+            #expect(try device.content("album/folder/leaf") == "by ann")
+            #expect(device.machine.queue.isEmpty && device.holds.isEmpty && faults(device).isEmpty)
+        }
+        for path in ["album/photo", "album/folder", "album/folder/new", "album/folder/leaf"] {
+            #expect(try world.server.epoch(of: shared.owner.id(path)) == 1, "\(path)")
+        }
+    }
+
     @Test("a reader's change is refused by the server, and the app decides about it")
     func readOnly() throws {
         let shared = try Shared(3)

@@ -20,6 +20,9 @@ extension ModelServer {
         if case .node(let id) = place { audience(of: id) } else { nil }
     }
 
+    /// The epoch of a node's key.
+    func epoch(of id: NodeID) -> UInt32? { nodes[id]?.record.epoch }
+
     /// Whether an account may open a branch.
     func serves(_ user: String, _ root: NodeID) -> Bool {
         guard let list = nodes[root]?.record.shareList, let user = try? UserID(user) else { return false }
@@ -35,6 +38,7 @@ extension ModelServer {
         guard let signature = record.signature, signature.author == user, let keys = keys[caller],
             RecordSignature.verify(record, id, in: place, with: keys.identity)
         else { return new == nil && caller == owner ? nil : .signature }
+        if record.shareList == nil, let new, nodes[new]?.record.epoch != record.epoch { return .epoch }
         if record.shareList != nodes[id]?.record.shareList {
             if let reason = refusal(ofList: record, at: id) { return reason }
         }

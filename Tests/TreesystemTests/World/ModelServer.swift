@@ -27,6 +27,8 @@ struct ModelServer: TreeView {
     private(set) var batches = [BatchID: (body: [UInt8], answer: TreeBatchAnswer)]()
     /// Batches that arrived, repeated ones included.
     private(set) var received = 0
+    /// Why batches were refused, in order.
+    private(set) var refusals = [RefusalReason]()
     var store = "store-1"
     /// Whether the devices' token may only read.
     var isReadOnly = false
@@ -86,7 +88,11 @@ struct ModelServer: TreeView {
         for (index, operation) in batch.operations.enumerated() {
             do throws(BatchRefusal.Thrown) {
                 results.append(try after.make(operation, by: caller ?? owner, &changes))
-            } catch { return .refused(error.refusal(index)) }
+            } catch {
+                let refusal = error.refusal(index)
+                if let reason = refusal.reason { refusals.append(reason) }
+                return .refused(refusal)
+            }
         }
         for (index, change) in changes.enumerated() {
             var change = change
@@ -95,7 +101,7 @@ struct ModelServer: TreeView {
             after.log.append(change)
         }
         let answer = TreeBatchAnswer.made(position: after.position, results: results)
-        after.received = received
+        (after.received, after.refusals) = (received, refusals)
         after.batches[batch.id] = (body, answer)
         self = after
         return answer

@@ -229,7 +229,7 @@ extension SQLiteReader {
     final func inboxCount(of sender: UserID, in bucket: BucketRow) throws(StoreError) -> InboxCount {
         try storing("counting the nodes of an inbox") { () throws(SQLiteError) in
             try queries.nodes.inboxCount.bind(1, bucket).bind(2, sender.text)
-                .bind(3, Int64(TreeLimits.inboxNodesMax)).first {
+                .bind(3, Int64(TreeLimits.inboxNodesCeiling)).first {
                     InboxCount(all: Int($0.integer(0)), ofSender: Int($0.integer(1)))
                 } ?? InboxCount()
         }
