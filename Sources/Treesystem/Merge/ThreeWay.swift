@@ -45,6 +45,8 @@ public enum ThreeWay {
     public static func set<Element: Hashable>(
         _ base: [Element], _ local: [Element], _ remote: [Element]
     ) -> [Element] {
+        if local == base || local == remote { return remote }
+        if remote == base { return local }
         let (old, mine, theirs) = (Set(base), Set(local), Set(remote))
         let wanted = mine.union(theirs).filter { element in
             old.contains(element) ? mine.contains(element) && theirs.contains(element) : true
