@@ -49,7 +49,8 @@ public enum TreeLimits {
     public static let survivorsListedMax = 100
     /// Nodes that an answer lists of those that all removals of the batch have left.
     public static let batchSurvivorsMax = 1_000
-    /// Nodes directly in an inbox that others have sent, if an operator sets no other number; up to `inboxNodesCeiling`.
+    /// Nodes directly in an inbox that others have sent, if an operator sets no other number; up to
+    /// `inboxNodesCeiling`.
     public static let inboxNodesMax = 10_000
     /// What a server counts of an inbox: a bound above it would not be one.
     public static let inboxNodesCeiling = 100_000

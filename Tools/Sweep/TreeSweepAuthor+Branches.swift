@@ -35,8 +35,8 @@ extension TreeSweepAuthor {
             members: members, previous: before?.digest(at: place), signature: signature)
     }
 
-    /// A batch of a member in a branch. That of an account that may not write is refused, and so is one that ends with a
-    /// node outside of the branch; nil without a branch.
+    /// A batch of a member in a branch. That of an account that may not write is refused, and so is one that ends
+    /// with a node outside of the branch; nil without a branch.
     mutating func memberBatch(_ now: Int64) -> Action? {
         var draft = state
         guard let root = pick(draft.roots), let list = draft.nodes[root]?.list,

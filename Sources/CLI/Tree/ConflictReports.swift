@@ -19,8 +19,8 @@ final class ConflictReports: Sendable {
 
     /// Collects the conflicts of a tree until the tree ends.
     ///
-    /// - Parameter pointer: the pointer node of the branch that the tree is, through which its paths are named; nil: the
-    ///   own tree.
+    /// - Parameter pointer: the pointer node of the branch that the tree is, through which its paths are named; nil:
+    ///   the own tree.
     func follow(
         _ events: AsyncStream<TreeEvent>, in tree: Treesystem, at pointer: TreePath? = nil
     ) -> Task<Void, Never> {

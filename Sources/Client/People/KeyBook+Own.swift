@@ -112,8 +112,8 @@ extension KeyBook {
     }
 
     /// Reads the account's own keys again, because something does not fit those of this session, and completes the log
-    /// from them. Callers that wait at the same time share one check. It begins after the call: one that runs already may
-    /// have read the keys before the change that the caller has seen.
+    /// from them. Callers that wait at the same time share one check. It begins after the call: one that runs already
+    /// may have read the keys before the change that the caller has seen.
     ///
     /// - Throws: as `checkOwn`, but not `alarm`: the keys were read then.
     public func renew() async throws(PeopleError) {

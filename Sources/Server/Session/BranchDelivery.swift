@@ -13,6 +13,8 @@ public final class BranchDelivery: Sendable {
     let root: NodeID?
     /// The accounts that may read below `root` from then on.
     let readers: Set<UserID>
+    /// Whether `root` has a list from then on.
+    let hasList: Bool
 
     /// - Parameters:
     ///   - row: a row of the log with an audience.
@@ -29,6 +31,7 @@ public final class BranchDelivery: Sendable {
         root = node != nil && (node == audience.after || node == audience.left) ? node : nil
         let list = root == nil ? nil : record?[RecordKey.shareList.rawValue]
         readers = list.map { Set(NodeRow.readers(of: $0)) } ?? []
+        hasList = list != nil
     }
 
     /// Bytes of the elements that only members get.
@@ -63,19 +66,19 @@ extension BucketFeed.Entry {
 
     /// Whether the account may not read its branch from this change on.
     func excludes(_ member: BranchMember) -> Bool {
-        guard let branch, branch.root == member.root else { return false }
+        guard let branch, branch.root == member.root, branch.hasList else { return false }
         return !branch.readers.contains(member.user)
     }
 }
 
 extension ChangeRecord {
-    /// Whether the change writes a list on the root of a member's branch that does not permit it to read, or ends or
-    /// removes the branch.
+    /// Whether the change writes a list on the root of a member's branch that does not permit it to read.
     func excludes(_ member: BranchMember) -> Bool {
         guard audience != nil, NodeID(text: key.text) == member.root else { return false }
-        guard kind == .modify else { return true }
-        // A change has whole members.
-        guard let list = (try? JSONValue(parsing: diff))?[RecordKey.shareList.rawValue] else { return false }
-        return list["v"].map { !NodeRow.readers(of: $0).contains(member.user) } ?? true
+        // A change has whole members. Without a list, the branch is not shared with any account.
+        guard kind == .modify, let list = (try? JSONValue(parsing: diff))?[RecordKey.shareList.rawValue]?["v"] else {
+            return false
+        }
+        return !NodeRow.readers(of: list).contains(member.user)
     }
 }

@@ -89,7 +89,8 @@ extension Hub {
         guard let feed = channel.feed else { return }
         if let tail = feed.tail(after: gid) {
             let member = channel.member
-            // What was written while the account was no reader has keys that it got later, with the root's newest record.
+            // What was written while the account was no reader has keys that it got later, with the root's newest
+            // record.
             if let member, tail.contains(where: { $0.excludes(member) }) { return forgotten(channel, now: now) }
             let missed = member.map { member in tail.compactMap { $0.seen(in: member.root) }[...] } ?? tail
             if !missed.isEmpty || mustAnswer {
@@ -228,7 +229,8 @@ extension Hub {
             isContinued: true)
     }
 
-    /// The position was cut from the log, or a member was no reader of the branch meanwhile: the client reads the index.
+    /// The position was cut from the log, or a member was no reader of the branch meanwhile: the client reads the
+    /// index.
     private func forgotten(_ channel: Channel, now: HubInstant) {
         metrics.catchUps.add(1, .unknown)
         channel.stream = .idle

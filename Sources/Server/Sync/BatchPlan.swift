@@ -84,7 +84,7 @@ struct BatchPlan {
             try Receivers(shard: shard).policy(of: bucket).admits(caller.user)
         else { throw ChangeRejection(TreeRefusal.blocked) }
         // A receiver without a tree gets one, if it may have one more bucket.
-        guard try shard.hasSpace(for: bucket) else { throw ChangeRejection(TreeRefusal.inboxFull) }
+        guard try BucketSpace(of: shard).has(bucket) else { throw ChangeRejection(TreeRefusal.inboxFull) }
         trees.append(Tree(owner: receiver, plan: TreePlan(of: bucket, in: shard, now: now)))
         return trees.count - 1
     }

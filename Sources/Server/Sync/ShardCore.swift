@@ -262,20 +262,11 @@ public final class ShardCore {
         try ensurePosition()
         guard bucket.record == nil else { return }
         let id = bucket.id
-        guard try hasSpace(for: bucket) else {
+        guard try BucketSpace(of: self).has(bucket) else {
             throw ChangeRejection(.serverError, "the user has \(settings.bucketsPerUserMax) buckets, the maximum")
         }
         bucket.record = BucketRecord(row: store.newBucketRow(), id: id, mode: bucket.mode)
         bucket.isNew = true
-    }
-
-    /// Whether the user of a bucket has it already, or may have one more.
-    func hasSpace(for bucket: ActiveBucket) throws(ChangeRejection) -> Bool {
-        guard bucket.record == nil else { return true }
-        let id = bucket.id
-        let stored = try reading { () throws(StoreError) in try store.buckets(of: id.app, user: id.user).count }
-        let tentative = group.buckets.count { $0.isNew && $0.id.app == id.app && $0.id.user == id.user }
-        return stored + tentative < settings.bucketsPerUserMax
     }
 
     /// Ensures that the next position of the log is known.

@@ -99,8 +99,8 @@ public struct BranchCheck: Sendable {
         return .success(BranchChange(before: put.before, after: after, creator: creator(put, after: after)))
     }
 
-    /// Whether the record's key is of another epoch than the branch: a removed reader may have the key above it. That of
-    /// the root is checked with its list. A member without `r` does not learn the epoch; it seals to the owner.
+    /// Whether the record's key is of another epoch than the branch: a removed reader may have the key above it. That
+    /// of the root is checked with its list. A member without `r` does not learn the epoch; it seals to the owner.
     private func hasOtherEpoch<View: BranchView>(_ put: Put, in view: View) throws(View.Failure) -> Bool {
         guard put.record.shareList == nil, let root = put.below.root else { return false }
         if case .member = actor, try right(in: view)?.permissions.contains(.read) != true { return false }

@@ -4,8 +4,8 @@ public import ThicketTree
 public enum MergeLimits {
     /// Bytes of a content, its header included, up to which contents are merged: each of the three sides.
     public static let contentBytesMax = 1 << 20
-    /// Bytes of all contents that are kept as bases of waiting changes. Changes beyond are not merged: they wait for the
-    /// app when another device has changed the content too.
+    /// Bytes of all contents that are kept as bases of waiting changes. Changes beyond are not merged: they wait for
+    /// the app when another device has changed the content too.
     public static let basesBytesMax = 64 << 20
     /// Merges that run at a time in one tree.
     public static let runningMax = 4

@@ -105,7 +105,9 @@ final class MergedContents: Sendable {
     /// Whether one lacks something that the other device has changed.
     let lacksChanges: Bool
 
-    init(_ contents: [NodeContent], lacksChanges: Bool) { (self.contents, self.lacksChanges) = (contents, lacksChanges) }
+    init(_ contents: [NodeContent], lacksChanges: Bool) {
+        (self.contents, self.lacksChanges) = (contents, lacksChanges)
+    }
 }
 
 /// What a merge made of each of its contents.

@@ -28,8 +28,8 @@ public protocol TreeDelegate: Sendable {
     func metadata(for node: Node, at path: TreePath) async throws -> NodeData
     /// The thumbnail, as `data(for:at:)`.
     func thumbnail(for node: Node, at path: TreePath) async throws -> NodeData
-    /// How the content of a node is merged that this device and another one have changed. Outside of transactions; asked
-    /// before each merge of contents of at most `MergeLimits.contentBytesMax`. By default `json`.
+    /// How the content of a node is merged that this device and another one have changed. Outside of transactions;
+    /// asked before each merge of contents of at most `MergeLimits.contentBytesMax`. By default `json`.
     func mergeRule(for node: Node, at path: TreePath) -> MergeRule
     /// The server has confirmed local changes of a node.
     func didPushNodeData(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws

@@ -17,8 +17,8 @@ extension ClientSession {
     ///   - root: the root of the branch, as an invitation names it.
     ///   - tags: pairs of the app.
     ///   - modified: milliseconds since 1970 at which the content was last changed; nil: not stated.
-    /// - Throws: `noKeys`; `keys` when the owner has no keys that may be used; `refused` with the server's word when the
-    ///   list does not permit it; `network`, `content`, `store`, `limit`, `closed`.
+    /// - Throws: `noKeys`; `keys` when the owner has no keys that may be used; `refused` with the server's word when
+    ///   the list does not permit it; `network`, `content`, `store`, `limit`, `closed`.
     public func deposit(
         _ content: NodeSections, named name: NodeName, into owner: UserID, root: NodeID,
         tags: [NodeMetadata.AppTag] = [], modified: Int64? = nil

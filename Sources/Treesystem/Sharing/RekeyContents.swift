@@ -47,7 +47,7 @@ enum RekeyContents {
             let opened = try machine.skeleton.shownRow(node)
             let record = opened.record.flatMap { try? NodeRecord(parsing: $0, from: .server) }
             machine.skeleton.hasWritten = true
-            try machine.store.setRekeySource(node, record?.data?.id ?? id)
+            try machine.store.rekeys.setSource(node, record?.data?.id ?? id)
             return (reference, try machine.skeleton.confirmedContent(of: node))
         }
     }

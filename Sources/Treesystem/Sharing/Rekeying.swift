@@ -34,7 +34,7 @@ enum Rekeying {
     /// Reads from the store what is kept in memory.
     static func read(_ store: TreeStore) throws(TreeError) -> [NodeID: RekeyState] {
         var states = RekeyState.states(stored: try store.namedValue(name))
-        for root in states.keys { states[root]?.left = try store.rekeyCount(of: root) }
+        for root in states.keys { states[root]?.left = try store.rekeys.count(of: root) }
         return states
     }
 
@@ -70,9 +70,9 @@ enum Rekeying {
         for id in try skeleton.store.branch(of: root) {
             // What the server does not have yet is sealed with the new keys.
             guard let row = try skeleton.store.row(id), row.version > 0 else { continue }
-            try skeleton.store.addRekey(id, of: root)
+            try skeleton.store.rekeys.add(id, of: root)
         }
-        let count = try skeleton.store.rekeyCount(of: root)
+        let count = try skeleton.store.rekeys.count(of: root)
         var state = RekeyState(operation: nil, epoch: epoch, total: count)
         state.left = count
         skeleton.branches.rekeys[root] = state
@@ -83,7 +83,7 @@ enum Rekeying {
     /// Nothing is left, or the branch is not shared any more.
     private static func end(_ root: NodeID, _ skeleton: inout TreeSkeleton) throws(TreeError) {
         skeleton.branches.rekeys[root] = nil
-        try skeleton.store.endRekeys(of: root)
+        try skeleton.store.rekeys.endAll(of: root)
         try write(&skeleton)
         skeleton.actions.append(.sharing(.rekeyed(root)))
     }
@@ -101,7 +101,7 @@ enum Rekeying {
         // Not at each confirmed one.
         guard skeleton.queue.rekeys.count <= queuedMax / 2 else { return }
         while skeleton.queue.rekeys.count < queuedMax {
-            let next = try skeleton.store.rekeyNodes(of: root, after: state.place, limit: queuedMax)
+            let next = try skeleton.store.rekeys.nodes(of: root, after: state.place, limit: queuedMax)
             if next.isEmpty { break }
             for (place, id) in next {
                 guard skeleton.queue.rekeys.count < queuedMax else { break }
@@ -144,9 +144,9 @@ enum Rekeying {
     /// A node is done, or gone.
     static func ended(_ id: NodeID, _ skeleton: inout TreeSkeleton) throws(TreeError) {
         if skeleton.branches.rekeys.isEmpty { return }
-        guard let root = try skeleton.store.rekeyRoot(id) else { return }
+        guard let root = try skeleton.store.rekeys.root(id) else { return }
         skeleton.hasWritten = true
-        try skeleton.store.endRekey(id)
+        try skeleton.store.rekeys.end(id)
         guard let state = skeleton.branches.rekeys[root] else { return }
         skeleton.branches.rekeys[root]?.left = max(0, state.left - 1)
         skeleton.branches.rekeys[root]?.stuck.remove(id)
@@ -158,10 +158,10 @@ enum Rekeying {
         throws(TreeError)
     {
         guard let state = skeleton.branches.rekeys[root], state.operation == nil, id != root,
-            record.epoch < state.epoch, try skeleton.store.rekeyRoot(id) == nil
+            record.epoch < state.epoch, try skeleton.store.rekeys.root(id) == nil
         else { return }
         skeleton.hasWritten = true
-        try skeleton.store.addRekey(id, of: root)
+        try skeleton.store.rekeys.add(id, of: root)
         skeleton.branches.rekeys[root]?.total += 1
         skeleton.branches.rekeys[root]?.left += 1
         try write(&skeleton)
@@ -180,7 +180,7 @@ enum Rekeying {
 
     private static func giveUp(_ operation: PendingOperation, _ skeleton: inout TreeSkeleton) throws(TreeError) {
         try skeleton.drop(operation)
-        guard let root = try skeleton.store.rekeyRoot(operation.node) else { return }
+        guard let root = try skeleton.store.rekeys.root(operation.node) else { return }
         skeleton.branches.rekeys[root]?.stuck.insert(operation.node)
         report(root, &skeleton)
         let error = TreeError(.content, "the content could not be read, and stays under its earlier key")
@@ -216,7 +216,7 @@ enum Rekeying {
     static func step(
         _ operation: PendingOperation, _ base: OpenedNode, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) -> Step {
-        guard let root = try skeleton.store.rekeyRoot(operation.node), let state = skeleton.branches.rekeys[root]
+        guard let root = try skeleton.store.rekeys.root(operation.node), let state = skeleton.branches.rekeys[root]
         else { return .done }
         switch base.record.data {
         case nil: return base.record.epoch >= state.epoch && !base.hangsOnEarlierKey ? .done : .seal(nil)
@@ -224,7 +224,7 @@ enum Rekeying {
             guard let content = (try? base.inlineContent()) ?? nil else { return .done }
             return .seal(.inline(content))
         case .blob(let id, _, _), .withheld(let id, _, _):
-            guard operation.content != .none, try skeleton.store.rekeySource(operation.node) == id else {
+            guard operation.content != .none, try skeleton.store.rekeys.source(operation.node) == id else {
                 return .again
             }
             return .seal(try BatchDraft.content(of: operation, skeleton.store))
@@ -239,7 +239,7 @@ enum Rekeying {
         skeleton.actions.append(.forget(operation.id))
         try skeleton.store.setSpool(operation.id, nil)
         try skeleton.store.setHeldContent(operation.id, nil)
-        try skeleton.store.setRekeySource(operation.node, nil)
+        try skeleton.store.rekeys.setSource(operation.node, nil)
         try skeleton.write(operation)
     }
 }

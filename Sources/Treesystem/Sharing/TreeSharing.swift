@@ -7,10 +7,10 @@ public enum Rekey: Sendable, Hashable {
     /// The root at once, every other node when it is written the next time. What is written later is unreadable for the
     /// removed member, even with a full copy of the server's data; what it could read before stays under its keys.
     case lazy
-    /// All nodes as soon as the server has the list: each gets another key, and its content is sealed again and uploaded
-    /// under another one. It goes on in the background and in later runs of the program (`TreeSharing.rekeyProgress`).
-    /// Then nothing that is stored opens for the removed member. The tags of names do not change: with the help of the
-    /// server a removed member can still confirm a name that it guesses.
+    /// All nodes as soon as the server has the list: each gets another key, and its content is sealed again and
+    /// uploaded under another one. It goes on in the background and in later runs of the program
+    /// (`TreeSharing.rekeyProgress`). Then nothing that is stored opens for the removed member. The tags of names do
+    /// not change: with the help of the server a removed member can still confirm a name that it guesses.
     case eager
 }
 

@@ -53,7 +53,7 @@ package final class TreeStore {
                 if version == 0 { try database.execute(Self.schema) }
                 if version < 2 { try database.execute(Self.messageSchema) }
                 if version < 3 { try database.execute(Self.branchSchema) }
-                try database.execute(Self.rekeySchema)
+                try database.execute(RekeyRows.schema)
                 try database.execute(Self.mergeSchema)
                 try database.execute("PRAGMA user_version=\(Self.formatVersion)")
             }

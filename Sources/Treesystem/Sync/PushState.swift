@@ -54,3 +54,17 @@ package struct PushState: Sendable {
         return longest / 2 + Int64(random % UInt64(longest / 2 + 1))
     }
 }
+
+extension PushState {
+    /// Whether nothing keeps an operation from the next request.
+    static func mayBeSent(_ operation: PendingOperation, _ skeleton: TreeSkeleton) -> Bool {
+        operation.content.isReady && operation.waitsFor == nil && !skeleton.merges.blocks(operation)
+            && skeleton.queue.pauses[operation.id] == nil && KeyQuestions.isAnswered(for: operation, skeleton)
+    }
+
+    /// Whether the content of an operation has to be made before it is sent.
+    static func lacksContent(_ operation: PendingOperation, _ skeleton: TreeSkeleton) -> Bool {
+        operation.state == .waiting && !operation.content.isReady
+            && (operation.content != .spooled || !skeleton.merges.blocks(operation))
+    }
+}

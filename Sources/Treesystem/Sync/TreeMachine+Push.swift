@@ -14,11 +14,7 @@ extension TreeMachine {
         guard push.retryAt == nil else { return }
         if push.inFlight != nil { return try sendAgain() }
         guard !queue.isEmpty else { return }
-        let chosen = queue.next(max: PushState.operationsMax) { operation in
-            operation.content.isReady && operation.waitsFor == nil && !skeleton.merges.blocks(operation)
-                && skeleton.queue.pauses[operation.id] == nil
-                && KeyQuestions.isAnswered(for: operation, skeleton)
-        }
+        let chosen = queue.next(max: PushState.operationsMax) { PushState.mayBeSent($0, skeleton) }
         if !chosen.isEmpty { try send(chosen) }
     }
 
@@ -51,9 +47,7 @@ extension TreeMachine {
     private mutating func prepareContents() throws(TreeError) {
         guard skeleton.queue.asked.count < PushState.contentsMax else { return }
         for id in queue.ids where !skeleton.queue.asked.contains(id) && skeleton.queue.pauses[id] == nil {
-            guard let operation = queue[id], operation.state == .waiting, !operation.content.isReady,
-                operation.content != .spooled || !skeleton.merges.blocks(operation)
-            else { continue }
+            guard let operation = queue[id], PushState.lacksContent(operation, skeleton) else { continue }
             if try store.row(operation.node)?.state == .leaving {
                 try sendEmpty(operation)
             } else if try prepareContent(of: operation) {

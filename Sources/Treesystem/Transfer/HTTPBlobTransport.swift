@@ -16,9 +16,10 @@ public struct HTTPBlobTransport: BlobTransport {
     private static let firstPart = 1
 
     private let call: Call
-    /// The name of the branch of another account whose nodes are read, as in requests; nil: the own tree. A `BranchName`
-    /// in its place made each call resume freed memory in debug builds. Probably a fault of the compiler with values
-    /// aligned to 16 bytes beside async closures, as in swiftlang/swift#91204 and #90813; it was not isolated.
+    /// The name of the branch of another account whose nodes are read, as in requests; nil: the own tree. A
+    /// `BranchName` in its place made each call resume freed memory in debug builds. Probably a fault of the compiler
+    /// with values aligned to 16 bytes beside async closures, as in swiftlang/swift#91204 and #90813; it was not
+    /// isolated.
     private let branch: String?
 
     /// Requests of a signed-in user.

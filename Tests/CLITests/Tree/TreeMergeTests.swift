@@ -9,7 +9,8 @@ struct TreeMergeTests {
     private static let merged = "another device has changed it too; both changes are merged\n"
 
     private func list(_ more: String...) -> String {
-        "[\n" + (["\"bread\"", "\"milk\""] + more.map { "\"\($0)\"" }).map { "  \($0)" }.joined(separator: ",\n") + "\n]\n"
+        "[\n" + (["\"bread\"", "\"milk\""] + more.map { "\"\($0)\"" }).map { "  \($0)" }.joined(separator: ",\n")
+            + "\n]\n"
     }
 
     @Test("Q17: two machines put one JSON file offline: one merged file, no conflict, and one line says so")

@@ -62,16 +62,18 @@ struct JSONMergeTests {
     @Test("Q17: a loss has the value that gave way and the one that stays; a removal has none")
     func losses() throws {
         let merge = try Self.merge(#"{"a":1,"b":1}"#, #"{"a":2}"#, #"{"a":3,"b":4}"#)
-        #expect(merge.losses == [
-            .init(path: ["a"], losing: 3, winning: 2), .init(path: ["b"], losing: 4, winning: nil),
-        ])
+        #expect(
+            merge.losses == [
+                .init(path: ["a"], losing: 3, winning: 2), .init(path: ["b"], losing: 4, winning: nil),
+            ])
     }
 
     /// A value and two edits of it.
     private static func triple(_ random: inout SeededRandom) throws -> (JSONObject, JSONObject, JSONObject) {
         let base = random.object(depth: 3)
         return (
-            base, try JSONDiff.apply(random.diff(of: base), to: base), try JSONDiff.apply(random.diff(of: base), to: base)
+            base, try JSONDiff.apply(random.diff(of: base), to: base),
+            try JSONDiff.apply(random.diff(of: base), to: base)
         )
     }
 
@@ -104,8 +106,10 @@ struct JSONMergeTests {
                 let (old, mine, theirs) = (base[key], local[key], remote[key])
                 if mine == old { #expect(merged[key] == theirs) }
                 if theirs == old || theirs == mine { #expect(merged[key] == mine) }
-                let isWhole = [old, mine, theirs].contains { $0?.stringValue == nil && $0?.arrayValue == nil
-                    && $0?.objectValue == nil }
+                let isWhole = [old, mine, theirs].contains {
+                    $0?.stringValue == nil && $0?.arrayValue == nil
+                        && $0?.objectValue == nil
+                }
                 if isWhole, mine != old, mine?.objectValue == nil, mine?.arrayValue == nil {
                     #expect(merged[key] == mine, "the local change stays")
                 }

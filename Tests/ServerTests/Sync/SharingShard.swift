@@ -55,10 +55,11 @@ extension TestDirectory {
     /// - Parameter parent: nil for home.
     func put(
         _ number: Int, by author: String = TestShard.ann, below parent: Int? = nil, sv: Version = 0,
-        list: ShareList? = nil, _ change: (inout NodeRecord) throws -> Void = { _ in }
+        list: ShareList? = nil, epoch: UInt32 = 0, _ change: (inout NodeRecord) throws -> Void = { _ in }
     ) throws -> TreeOperation {
         let node = NodeText.id(number)
         var record = try NodeText.record(parent.map { .child($0) } ?? .trunk(.home), "n\(number)", base: sv)
+        record.epoch = epoch
         if let list {
             (record.shareList, record.epoch, record.commitment) = (list, list.epoch, list.commitment)
             let sealed = [1] + [UInt8](repeating: 3, count: KeyWrap.bytesCount - 1)

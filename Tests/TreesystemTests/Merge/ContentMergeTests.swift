@@ -43,7 +43,9 @@ struct ContentMergeTests {
         #expect(try world.ann.store.bases().isEmpty && world.other.store.bases().isEmpty)
     }
 
-    @Test("Q17: where only one change can stay, the local content waits with all changes that fit, and the other one is there")
+    @Test(
+        "Q17: where only one change can stay, the local content waits with all changes that fit, and the other one is there"
+    )
     func lacking() throws {
         try meet(#"{"n":1}"#, #"{"n":2,"theirs":1}"#)
         #expect(world.ann.holds == [.held(.data)] && merges(world.ann) == 0 && conflicts(world.ann) == 1)
@@ -59,7 +61,9 @@ struct ContentMergeTests {
         #expect(try world.ann.content("a") == #"{"n":6,"theirs":1}"#)
     }
 
-    @Test("Q17: a rule that keeps the local change sends it, and a rule that merges nothing leaves the conflict to the app")
+    @Test(
+        "Q17: a rule that keeps the local change sends it, and a rule that merges nothing leaves the conflict to the app"
+    )
     func otherRules() throws {
         world.ann.mergeRule = .jsonKeepingLocal
         try meet(#"{"n":1}"#, #"{"n":2,"theirs":1}"#)
@@ -107,19 +111,23 @@ struct ContentMergeTests {
     @Test("Q17: contents above the bound are not merged, and bases beyond their bound are not kept")
     func bounds() throws {
         let id = try world.ann.id("a")
+        world.ann.machine.pausePush()
         try world.ann.write("a", #"{"n":0,"mine":1}"#, in: world)
         #expect(try world.ann.store.base(of: id)?.content?.data == Array(#"{"n":0}"#.utf8))
         try world.ann.discardAll(world)
+        world.ann.machine.resumePush()
         world.ann.machine.skeleton.merges[NodeID(7)] = Int64(MergeLimits.basesBytesMax)
         try meet(#"{"n":0,"mine":1}"#, #"{"n":0,"theirs":1}"#)
         #expect(world.ann.holds == [.held(.data)] && merges(world.ann) == 0)
     }
 
-    @Test("Q17: random edits of JSON on three devices over a hostile network: one content, and no edit lost", arguments: TreeWorld.seeds)
+    @Test(
+        "Q17: random edits of JSON on three devices over a hostile network: one content, and no edit lost",
+        arguments: TreeWorld.seeds)
     func randomEdits(seed: UInt64) throws {
         let world = try TreeWorld(seed: seed &+ 700, devices: 3)
         let names = ["a", "b"]
-        for name in names { try world.devices[0].create(name, "{}", in: world) }
+        for name in names { try world.devices[0].create(name, #"{"text":""}"#, in: world) }
         try world.settleDown()
         world.isHostile = true
         var made = [String: Set<String>]()

@@ -21,8 +21,10 @@ struct MergeRuleTests {
     @Test("Q17: a merged JSON file is laid out as the local one was")
     func layout() throws {
         for (base, local, remote, wanted) in [
-            ("{\n  \"a\": 1\n}\n", "{\n  \"a\": 1,\n  \"b\": [\n    2\n  ]\n}\n", #"{"a":1,"c":{}}"#,
-                "{\n  \"a\": 1,\n  \"c\": {},\n  \"b\": [\n    2\n  ]\n}\n"),
+            (
+                "{\n  \"a\": 1\n}\n", "{\n  \"a\": 1,\n  \"b\": [\n    2\n  ]\n}\n", #"{"a":1,"c":{}}"#,
+                "{\n  \"a\": 1,\n  \"c\": {},\n  \"b\": [\n    2\n  ]\n}\n"
+            ),
             ("[\n\t1\n]", "[\n\t1,\n\t2\n]", "[0,1]", "[\n\t0,\n\t1,\n\t2\n]"),
             (#"{"a":1}"#, #"{"a":1,"b":1.50}"#, "{\n  \"a\": 2\n}\n", #"{"a":2,"b":1.50}"#),
             ("{}\n", "{\"a\":1}\n", "{\"b\":1}\n", "{\"b\":1,\"a\":1}\n"),
@@ -43,7 +45,9 @@ struct MergeRuleTests {
 
     @Test(
         "Q17: data that is not JSON is not merged, on whichever side it is",
-        arguments: [("x", "{\"a\":1}", "{\"b\":1}"), ("{}", "x", "{\"b\":1}"), ("{}", "{\"a\":1}", ""), ("{}", "{", "[")])
+        arguments: [
+            ("x", "{\"a\":1}", "{\"b\":1}"), ("{}", "x", "{\"b\":1}"), ("{}", "{\"a\":1}", ""), ("{}", "{", "["),
+        ])
     func otherData(_ base: String, _ local: String, _ remote: String) {
         #expect(throws: (any Error).self) { try merged(content(base), content(local), content(remote)) }
     }
@@ -56,14 +60,17 @@ struct MergeRuleTests {
             content("{}", metadata: #"{"b":1}"#, thumbnail: "old"))
         #expect(one.content == content(#"{"a":1}"#, metadata: #"{"b":1}"#, thumbnail: "new"))
         #expect(throws: (any Error).self) {
-            try merged(base, content("{}", metadata: "{}", thumbnail: "1"), content("{}", metadata: "{}", thumbnail: "2"))
+            try merged(
+                base, content("{}", metadata: "{}", thumbnail: "1"), content("{}", metadata: "{}", thumbnail: "2"))
         }
         let both = try merged(
             content("{}", metadata: "{}"), content("{}", metadata: #"{"a":1}"#), content("{}", metadata: #"{"b":1}"#))
         #expect(both.content == content("{}", metadata: #"{"b":1,"a":1}"#))
     }
 
-    @Test("Q17: json says when a change of the other side is lacking, jsonKeepingLocal never does, and none merges nothing")
+    @Test(
+        "Q17: json says when a change of the other side is lacking, jsonKeepingLocal never does, and none merges nothing"
+    )
     func lacking() throws {
         let (base, local, remote) = (content(#"{"a":1}"#), content(#"{"a":2}"#), content(#"{"a":3,"b":1}"#))
         let kept = content(#"{"a":2,"b":1}"#)
@@ -106,7 +113,8 @@ private struct Recipe: Mergeable, Equatable {
         let json: JSONValue = [
             "title": .string(title), "servings": .number(JSONNumber(Int64(servings))),
             "tags": .array(tags.map { .string($0) }),
-            "amounts": .object(JSONObject(amounts.sorted { $0.key < $1.key }.map { ($0.key, .number(JSONNumber(Int64($0.value)))) })),
+            "amounts": .object(
+                JSONObject(amounts.sorted { $0.key < $1.key }.map { ($0.key, .number(JSONNumber(Int64($0.value)))) })),
         ]
         return NodeContent(data: json.serialized())
     }
@@ -167,7 +175,9 @@ struct MergeableTests {
         let (mine, theirs) = (Recipe("soup", 4, ["a"], [:]), Recipe("soup", 2, ["a", "b"], [:]))
         let outcome = try merge(base.mergedContent, mine.mergedContent, theirs.mergedContent)
         #expect(outcome == .init(content: Recipe("soup", 4, ["a", "b"], [:]).mergedContent))
-        #expect(throws: (any Error).self) { try merge(base.mergedContent, NodeContent(data: [1]), theirs.mergedContent) }
+        #expect(throws: (any Error).self) {
+            try merge(base.mergedContent, NodeContent(data: [1]), theirs.mergedContent)
+        }
     }
 }
 

@@ -80,9 +80,8 @@ extension ModelServer {
     func excluded(_ user: String, from root: NodeID, after number: Int) -> Bool {
         log.dropFirst(number).contains { change in
             guard change.key.text == root.text else { return false }
-            guard case .value(.object(let diff))? = change.diff else { return true }
-            guard let list = diff["l"] else { return false }
-            let members = list["v"].flatMap { try? ShareList($0) }?.members ?? []
+            guard case .value(.object(let diff))? = change.diff, let list = diff["l"]?["v"] else { return false }
+            let members = (try? ShareList(list))?.members ?? []
             return !members.contains { $0.user.text == user && $0.permissions.contains(.read) }
         }
     }

@@ -412,7 +412,10 @@ final class WorldDevice {
 
     @discardableResult
     func deliverToDevice(_ world: TreeWorld) throws -> Bool {
-        if isLive, let member, world[owner].excluded(member.user, from: member.root, after: sentLog) {
+        if isLive, let member,
+            !world[owner].serves(member.user, member.root)
+                || world[owner].excluded(member.user, from: member.root, after: sentLog)
+        {
             isLive = false
             toDevice.append(Array("0:auth:{\"code\":401,\"msg\":\"no-read\"}".utf8))
         }
