@@ -142,14 +142,15 @@ struct MergeableTests {
             default: recipe.amounts["salt"] = nil
             }
         }
-        recipe.tags = ThreeWay.set([], recipe.tags, [])
+        var seen = Set<String>()
+        recipe.tags = recipe.tags.filter { seen.insert($0).inserted }
         return recipe
     }
 
-    @Test("Q17: the laws hold for a record, a dictionary and an ordered set, in 5,000 random triples")
+    @Test("Q17: the laws hold for a record, a dictionary and an ordered set, in 1,000 random triples")
     func laws() throws {
         var random = SeededRandom(seed: 23)
-        for _ in 0..<5_000 {
+        for _ in 0..<1_000 {
             let base = self.random(&random, from: nil)
             let (mine, theirs) = (self.random(&random, from: base), self.random(&random, from: base))
             #expect(try Recipe.merged(base: base, local: mine, remote: mine) == mine)
