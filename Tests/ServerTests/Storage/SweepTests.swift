@@ -47,16 +47,6 @@ import ThicketSweep
         #expect(result.points > 10, "\(result.summary)")
     }
 
-    @Test(
-        "random batches of an owner and of members, with lists that come, change and end, are made as the model says",
-        arguments: [1, 2, UInt64.random(in: 3..<1_000_000)])
-    func treeModel(seed: UInt64) throws {
-        let result = try TreeModelRun(seed: seed, actions: 300).run()
-        #expect(result.made.owner > 30 && result.made.members > 10, "seed \(seed): \(result)")
-        #expect(result.membersRefused > 2 && result.shared > 3 && result.ended > 0, "seed \(seed): \(result)")
-        #expect(result.starts > 3)
-    }
-
     @Test("the sweep over trees finds a disk that loses the files of blobs")
     func forgetfulFiles() throws {
         var settings = TreeCrashSweep.Settings()
