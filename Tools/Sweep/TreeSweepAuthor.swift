@@ -39,8 +39,8 @@ struct TreeSweepAuthor: Sendable {
 
     init(seed: UInt64) { random = SeededRandom(seed: seed) }
 
-    mutating func roll(_ sides: Int) -> Int { Int(random.next() % UInt64(max(1, sides))) }
-    mutating func pick<Element>(_ list: [Element]) -> Element? { list.isEmpty ? nil : list[roll(list.count)] }
+    private mutating func roll(_ sides: Int) -> Int { Int(random.next() % UInt64(max(1, sides))) }
+    private mutating func pick<Element>(_ list: [Element]) -> Element? { list.isEmpty ? nil : list[roll(list.count)] }
 
     // MARK: - Choosing
 
@@ -75,7 +75,6 @@ struct TreeSweepAuthor: Sendable {
     }
 
     private mutating func batch(_ now: Int64) -> Action {
-        if roll(4) == 0, let action = memberBatch(now) { return action }
         var (draft, operations) = (state, [TreeOperation]())
         for _ in 0...roll(6) { if let operation = operation(&draft, now) { operations.append(operation) } }
         let id = BatchID.random { count in (0..<count).map { _ in UInt8(truncatingIfNeeded: random.next()) } }
@@ -95,13 +94,11 @@ struct TreeSweepAuthor: Sendable {
     private mutating func operation(_ draft: inout TreeSweepState, _ now: Int64) -> TreeOperation? {
         let nodes = draft.nodes.keys.sorted()
         guard nodes.count > 4, let node = pick(nodes), let old = draft.nodes[node] else { return create(&draft, now) }
-        switch roll(16) {
+        switch roll(12) {
         case 0...3: return nodes.count < 60 ? create(&draft, now) : nil
         case 4, 5:
             let branch = Set(draft.branch(node))
-            guard let parent = place(in: draft), !branch.contains(where: { .node($0) == parent }),
-                draft.mayHaveLists(parent) || branch.allSatisfy({ draft.nodes[$0]?.list == nil })
-            else { return nil }
+            guard let parent = place(in: draft), !branch.contains(where: { .node($0) == parent }) else { return nil }
             return put(node, &draft) { $0.parent = parent }
         case 6, 7:
             guard let tag = tag() else { return nil }
@@ -115,7 +112,6 @@ struct TreeSweepAuthor: Sendable {
                 let version = draft.nodes.removeValue(forKey: leaf)?.version
             else { return nil }
             return .delete(leaf, source: version)
-        case 12...14: return share(node, &draft)
         default:
             let branch = draft.branch(node)
             guard branch.count < 12 else { return nil }
@@ -135,29 +131,16 @@ struct TreeSweepAuthor: Sendable {
         return put(node, &draft) { _ in }
     }
 
-    /// - Parameter member: writes it; nil: the owner.
-    func put(
-        _ node: NodeID, _ draft: inout TreeSweepState, by member: UserID? = nil,
-        _ change: (inout TreeSweepState.Node) -> Void
+    private func put(
+        _ node: NodeID, _ draft: inout TreeSweepState, _ change: (inout TreeSweepState.Node) -> Void
     ) -> TreeOperation? {
         guard var new = draft.nodes[node] else { return nil }
-        let (source, before) = (new.version, new.version > 0 ? draft.audience(of: node) : nil)
+        let source = new.version
         change(&new)
         new.version += 1
-        let root = new.list == nil ? draft.root(at: new.parent) : node
-        new.creator = before == nil ? member : before == root ? new.creator : nil
         draft.nodes[node] = new
         let length = new.blob.flatMap { draft.blobs[$0]?.content.length }
-        var record = Self.record(new, source: source, length: length)
-        if let root {
-            record.epoch = draft.nodes[root]?.list?.epoch ?? 0
-            // The key id says which branch a member names (`TreeSweepServer`).
-            guard let author = try? member ?? TreeSweepServer.owner(),
-                let signature = try? RecordSignature(pending: author, keyID: member == nil ? "k" : root.text)
-            else { return nil }
-            record.signature = signature
-        }
-        return .put(node, source: source, record)
+        return .put(node, source: source, Self.record(new, source: source, length: length))
     }
 
     private mutating func place(in draft: TreeSweepState) -> NodeParent? {
@@ -165,7 +148,7 @@ struct TreeSweepAuthor: Sendable {
         return pick(places.filter { draft.depth(of: $0) < 8 })
     }
 
-    mutating func tag() -> NodeTag? {
+    private mutating func tag() -> NodeTag? {
         names += 1
         return try? NodeTag(of: Array("name \(names)".utf8), salt: [])
     }
@@ -178,13 +161,6 @@ struct TreeSweepAuthor: Sendable {
             parent: node.parent, tag: node.tag, epoch: 0, wraps: [wrap],
             commitment: [UInt8](repeating: 2, count: NodeKey.bytesCount),
             metadata: [1] + [UInt8](repeating: 4, count: metadata - 1), burnTime: node.burnTime, base: source)
-        if let list = node.list {
-            (record.shareList, record.epoch, record.commitment) = (list, list.epoch, list.commitment)
-            let sealed = [1] + [UInt8](repeating: 3, count: KeyWrap.bytesCount - 1)
-            record.wraps += list.members.filter { $0.permissions.contains(.read) }.map {
-                RecordWrap(.user($0.user, keyID: $0.keyID), sealed: sealed)
-            }
-        }
         if let blob = node.blob, let length {
             record.data = .blob(DataID(UInt128(7)), length: UInt64(length), blob: blob)
         }

@@ -89,12 +89,6 @@ final class TreeSweepServer {
         guard isTree else { return Answer(code: ErrorCode.unavailable.rawValue) }
         var request = try TreeBatchRequest(parsing: body)
         request.copies = .signed(Set(try TreeSweepState.receivers.map { try UserID($0) }))
-        for (index, operation) in request.batch.operations.enumerated() {
-            guard case .put(_, _, let record) = operation, let signature = record.signature else { continue }
-            request.proofs[index] = PutProof(isSigned: true, listFault: nil)
-            guard signature.author != bucket.user, let root = NodeID(text: signature.keyID) else { continue }
-            request.member = TreeBatchRequest.Member(signature.author, root: root)
-        }
         let id = request.batch.id.text
         _ = core.receive(
             .change(
@@ -144,15 +138,14 @@ final class TreeSweepServer {
     ) throws -> Answer { try request("POST", path, json, content: content, id: id, now: now) }
 
     private func request(
-        _ method: String, _ path: String, _ json: String = "", content: [UInt8]? = nil, id: String = "blob",
-        by user: UserID? = nil, now: Int64
+        _ method: String, _ path: String, _ json: String = "", content: [UInt8]? = nil, id: String = "blob", now: Int64
     ) throws -> Answer {
         let body = content ?? Array(json.utf8)
         var text = "\(method) /1/sweep/blob\(path) HTTP/1.1\r\nhost: a\r\nx-simperium-token: t\r\n"
         if !body.isEmpty { text += "content-length: \(body.count)\r\n" }
         if content != nil { text += "x-part-sha256: \(Hex.encode(Hash.sha256(body)))\r\n" }
         guard let request = WholeRequest(parsing: Array((text + "\r\n").utf8) + body),
-            let order = DirectBlobs.order(request, of: bucket.app, user ?? bucket.user)
+            let order = DirectBlobs.order(request, of: bucket.app, bucket.user)
         else { throw SweepError("\(method) \(path) is not a request about blobs") }
         let answer = direct.answer(order, body: request.content ?? [], now: now)
         let object = try? JSONValue(parsing: answer.response.body)
@@ -174,8 +167,7 @@ final class TreeSweepServer {
             var blob: BlobID?
             if case .blob(_, _, let id)? = record.data { blob = id }
             nodes[id] = TreeSweepState.Node(
-                parent: record.parent, tag: record.tag, version: entry.version, blob: blob, burnTime: record.burnTime,
-                list: record.shareList, creator: record.stamps.sender)
+                parent: record.parent, tag: record.tag, version: entry.version, blob: blob, burnTime: record.burnTime)
         }
         return nodes
     }
@@ -200,19 +192,6 @@ final class TreeSweepServer {
     func read(_ blob: BlobID, at node: NodeID, now: Int64) throws -> [UInt8]? {
         let answer = try request("GET", "/\(blob)?node=\(bucket.user.text)/\(node)", now: now)
         return answer.code == 200 ? answer.bytes : nil
-    }
-
-    /// A blob as a node of a branch gives it to an account.
-    func read(_ blob: BlobID, at node: NodeID, in root: NodeID, by name: String, now: Int64) throws -> [UInt8]? {
-        let branch = BranchName(of: bucket.user, root: root).text
-        let answer = try request("GET", "/\(blob)?node=\(branch)/\(node)", by: UserID(name), now: now)
-        return answer.code == 200 ? answer.bytes : nil
-    }
-
-    /// The readers of a branch, as the store has them beside the record; empty for a node without a list.
-    func readers(of root: NodeID) throws -> Set<UserID> {
-        guard let row = try reader.bucket(bucket)?.row else { return [] }
-        return Set(try reader.readers(of: root, in: row) ?? [])
     }
 
     /// Numbers of the received parts of an upload; nil: it does not exist. Empty for a complete one.

@@ -11,10 +11,6 @@ struct TreeSweepState: Sendable, Equatable {
         var blob: BlobID?
         /// Milliseconds since 1970; nil: never.
         var burnTime: Int64?
-        /// Of the root of a shared branch.
-        var list: ShareList?
-        /// The member that has created it in its branch; nil: the owner.
-        var creator: UserID?
     }
 
     /// Bytes that a seed determines.
@@ -70,31 +66,6 @@ struct TreeSweepState: Sendable, Equatable {
 
     /// The node and everything below it.
     func branch(_ node: NodeID) -> [NodeID] { [node] + children(of: .node(node)).flatMap { branch($0) } }
-
-    // MARK: - Shared branches
-
-    /// Bob may read and write in each branch, dora may read in some.
-    static let (writer, reader) = ("bob@example.com", "dora@example.com")
-
-    /// The roots of all branches.
-    var roots: [NodeID] { nodes.filter { $0.value.list != nil }.keys.sorted() }
-
-    /// The root of the nearest list at or above a place.
-    func root(at place: NodeParent) -> NodeID? {
-        guard case .node(let node) = place, let known = nodes[node] else { return nil }
-        return known.list == nil ? root(at: known.parent) : node
-    }
-
-    /// The root of the branch that a node is in; nil outside of branches, and for a node that does not exist.
-    func audience(of node: NodeID) -> NodeID? { root(at: .node(node)) }
-
-    /// Whether nodes below a place are in `home` and in no branch.
-    func mayHaveLists(_ place: NodeParent) -> Bool {
-        switch place {
-        case .trunk(let trunk): trunk == .home
-        case .node(let node): nodes[node].map { $0.list == nil && mayHaveLists($0.parent) } ?? false
-        }
-    }
 
     func depth(of parent: NodeParent) -> Int {
         guard case .node(let node) = parent, let above = nodes[node]?.parent else { return 0 }
