@@ -40,18 +40,25 @@ struct LyingBranchTests {
         print("simulation: branch: \(LyingPeopleTests.seeds(part).count) honest runs")
     }
 
-    /// Known faults (decision 0067, Limits): what is listed under a newer key than the parent that is known is reported
-    /// until the parent's record arrives, and a record of a member whose letters change at once may be.
     @Test("a member whose letters change while all write reports nothing, and ends with the same as all others")
-    func back() {
-        withKnownIssue(isIntermittent: true) {
-            for seed in UInt64(0)..<10 {
-                let run = try BranchRun(seed: 6_000_000 + seed, isLying: false, changesLetters: true)
-                try run.play()
-                try run.check()
-                #expect(run.faults.isEmpty, "seed \(seed): \(run.reports)")
-            }
-        }
+    func changingLetters() throws {
+        for seed in [UInt64](0..<10) where seed != Self.knownFault { try Self.playChangingLetters(seed) }
+    }
+
+    /// A known fault (decision 0067, Limits): what is listed under a newer key than the parent that is known is reported
+    /// until the parent's record arrives. This fails when the seed finds it no more.
+    @Test("a known fault: a child under a newer key than its known parent is reported as not genuine")
+    func newerKey() {
+        withKnownIssue { try Self.playChangingLetters(Self.knownFault) }
+    }
+
+    private static let knownFault: UInt64 = 2
+
+    private static func playChangingLetters(_ seed: UInt64) throws {
+        let run = try BranchRun(seed: 6_000_000 + seed, isLying: false, changesLetters: true)
+        try run.play()
+        try run.check()
+        #expect(run.faults.isEmpty, "seed \(seed): \(run.reports)")
     }
 }
 
