@@ -45,8 +45,8 @@ struct LyingBranchTests {
         for seed in [UInt64](0..<10) where seed != Self.knownFault { try Self.playChangingLetters(seed) }
     }
 
-    /// A known fault (decision 0067, Limits): what is listed under a newer key than the parent that is known is reported
-    /// until the parent's record arrives. This fails when the seed finds it no more.
+    /// A known fault (decision 0067, Limits): what is listed under a newer key than the parent that is known is
+    /// reported until the parent's record arrives. This fails when the seed finds it no more.
     @Test("a known fault: a child under a newer key than its known parent is reported as not genuine")
     func newerKey() {
         withKnownIssue { try Self.playChangingLetters(Self.knownFault) }
