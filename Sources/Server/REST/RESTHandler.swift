@@ -109,7 +109,6 @@ struct RESTHandler: Sendable {
         case 3 where named(parts[2], "index"): resource = .index
         case 3 where named(parts[2], "changes"): resource = .changes
         case 3 where named(parts[2], "all"): resource = .all
-        case 4 where named(parts[2], "i"): resource = .object(RESTQuery.decode(parts[3].utf8), version: nil)
         case 4 where named(parts[1], "tree") && named(parts[3], "batch"):
             resource = .batch(owner: RESTQuery.decode(parts[2].utf8))
         case 4 where named(parts[1], "tree") && named(parts[3], "children"):
@@ -118,6 +117,8 @@ struct RESTHandler: Sendable {
             resource = .usage(owner: RESTQuery.decode(parts[2].utf8))
         case 4 where named(parts[1], "tree") && named(parts[3], "inbox"):
             resource = .inbox(owner: RESTQuery.decode(parts[2].utf8))
+        // Behind the paths of trees: an owner may have the id `i`.
+        case 4 where named(parts[2], "i"): resource = .object(RESTQuery.decode(parts[3].utf8), version: nil)
         case 6 where named(parts[2], "i") && named(parts[4], "v"):
             resource = .object(RESTQuery.decode(parts[3].utf8), version: String(parts[5]))
         default: return .failure(Refusal(RESTAnswer.noSuchPath))

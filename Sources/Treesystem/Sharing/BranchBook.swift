@@ -24,8 +24,14 @@ struct BranchBook {
     /// Nodes whose newest record was requested, or waited for its parent, when a list was believed first, and the
     /// versions: they are shown later, and may be from before the list.
     var requested = [NodeID: Version]()
+    /// Nodes whose newest record waits for that of a node above them.
+    var early = Set<NodeID>()
+    /// Whether the device had everything of the server at the end of the last turn.
+    var isCaughtUp = false
     /// Records that the log has brought under earlier lists, and that are not judged yet.
     var delivered = DeliveredRecords()
+    /// Lists of this device that the log has not brought yet.
+    var unreached = UnreachedLists()
     /// Eager re-keys, by the roots of their branches.
     var rekeys = [NodeID: RekeyState]()
     /// Nodes that were shown and are not for now, because their parent is not known, and the versions.

@@ -99,10 +99,11 @@ enum Branches {
 
     /// Whether what is written of a node waits: for keys of its own newest record, or of one above it.
     static func isWaiting(_ id: NodeID, _ skeleton: TreeSkeleton) -> Bool {
-        if skeleton.branches.waitingNodes.isEmpty { return false }
-        if skeleton.branches.waitingNodes.contains(id) { return true }
+        let waiting = skeleton.branches.early.union(skeleton.branches.waitingNodes)
+        if waiting.isEmpty { return false }
+        if waiting.contains(id) { return true }
         let above = try? skeleton.store.row(id).map { try skeleton.store.ancestors(of: $0.parent) }
-        return above?.contains { skeleton.branches.waitingNodes.contains($0) } ?? false
+        return above?.contains { waiting.contains($0) } ?? false
     }
 
     /// The root of another account's branch stays where it is.
@@ -147,7 +148,9 @@ enum Branches {
             if let question = skeleton.branches.question(of: arrival.root), let keyID = question.keyID {
                 return .waits(question.user, keyID: keyID)
             }
-            let earlier = skeleton.branches.delivered.list(of: arrival.id, arrival.version, in: arrival.root)
+            let earlier =
+                skeleton.branches.delivered.list(of: arrival.id, arrival.version, in: arrival.root)
+                ?? skeleton.branches.unreached.list(of: arrival.root)
             return earlier.map { BranchState(place, list: $0).judge(record, arrival.id, did, came, keys) } ?? verdict
         }
         guard let list = record.shareList else {
@@ -242,7 +245,9 @@ enum Branches {
     }
 
     /// The server has a record of this device.
-    static func confirmed(_ opened: OpenedNode, _ skeleton: inout TreeSkeleton) throws(TreeError) {
+    static func confirmed(
+        _ opened: OpenedNode, _ version: Version, _ skeleton: inout TreeSkeleton
+    ) throws(TreeError) {
         guard let list = opened.record.shareList else {
             if skeleton.branches.known[opened.id] != nil { try end(opened.id, &skeleton) }
             return
@@ -250,10 +255,12 @@ enum Branches {
         let place = ShareList.Place(skeleton.keyring.keys.tree, root: opened.id)
         var state = skeleton.branches.known[opened.id]?.state ?? BranchState(place)
         if let known = state.list, known.version >= list.version { return }
+        let earlier = state.list
         state.believe(list)
         let isFirst = skeleton.branches.known[opened.id] == nil
         try believe(state, nil, &skeleton)
         if isFirst { try setSince(unreached, of: opened.id, &skeleton) }
+        if let earlier { try UnreachedLists.confirmed(opened.id, version, after: earlier, &skeleton) }
     }
 
     /// In place of the number of a reading: the list is this device's own, and the log has not reached it. What it
@@ -270,14 +277,15 @@ enum Branches {
     }
 
     /// The log has reached a record of this device.
-    static func reached(_ id: NodeID, _ skeleton: inout TreeSkeleton) throws(TreeError) {
+    static func reached(_ id: NodeID, _ version: Version, _ skeleton: inout TreeSkeleton) throws(TreeError) {
+        try UnreachedLists.reached(id, version, &skeleton)
         guard skeleton.branches.known[id]?.since == unreached else { return }
         try setSince(nil, of: id, &skeleton)
         try keepRequested(&skeleton)
     }
 
     private static func reachedAll(_ skeleton: inout TreeSkeleton) throws(TreeError) {
-        for root in skeleton.branches.known.keys { try reached(root, &skeleton) }
+        for root in skeleton.branches.known.keys { try reached(root, .max, &skeleton) }
     }
 
     /// A node that was the root of a branch is gone.
@@ -303,6 +311,7 @@ enum Branches {
     }
 
     static func endWaiting(_ id: NodeID, _ skeleton: inout TreeSkeleton) throws(TreeError) {
+        skeleton.branches.early.remove(id)
         guard skeleton.branches.waitingNodes.contains(id) else { return }
         skeleton.hasWritten = true
         skeleton.branches.endWaiting(id)
@@ -356,8 +365,10 @@ enum Branches {
         book.requested = TreeChannel.wanted(stored: try skeleton.store.namedValue(requested))
         book.accepted = try skeleton.store.branchAccepted()
         book.delivered = try DeliveredRecords.read(skeleton.store)
+        book.unreached = try UnreachedLists.read(skeleton.store)
         book.rekeys = try Rekeying.read(skeleton.store)
         for (node, question) in try skeleton.store.branchWaiting() { book.wait(node, for: question) }
         skeleton.branches = book
+        try EarlyRecords.read(&skeleton)
     }
 }

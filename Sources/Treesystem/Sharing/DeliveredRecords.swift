@@ -115,7 +115,7 @@ extension DeliveredRecords {
         under list: ShareList, of root: NodeID, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) {
         var found = TreeChannel.wanted(stored: try skeleton.store.namedValue("wanted"))
-        var waiting = skeleton.branches.waitingNodes
+        var waiting = skeleton.branches.waitingNodes.union(skeleton.branches.early)
         waiting.formUnion(try skeleton.store.unopened().map(\.id))
         for id in waiting where id != root {
             guard let row = try skeleton.store.row(id) else { continue }

@@ -16,9 +16,13 @@ enum CaughtUp {
     }
 
     /// Reports the moment, once for each connection. Runs at the end of each turn, when all questions are asked.
-    static func report(_ machine: inout TreeMachine) {
+    static func report(_ machine: inout TreeMachine) throws(TreeError) {
         machine.skeleton.branches.hasReachedLog = false
-        guard !machine.channel.isReported, isReached(machine) else { return }
+        let isReached = isReached(machine)
+        let isNew = isReached && !machine.skeleton.branches.isCaughtUp
+        machine.skeleton.branches.isCaughtUp = isReached
+        if isNew { try EarlyRecords.judge(&machine.skeleton) }
+        guard !machine.channel.isReported, isReached else { return }
         machine.channel.isReported = true
         machine.skeleton.events.append(.caughtUp)
     }

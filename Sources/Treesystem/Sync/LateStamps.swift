@@ -6,7 +6,7 @@ enum LateStamps {
     static func add(
         _ change: AppliedChange, to row: NodeRow?, _ skeleton: inout TreeSkeleton
     ) throws(TreeError) {
-        if let row { try Branches.reached(row.id, &skeleton) }
+        if let row { try Branches.reached(row.id, change.ev, &skeleton) }
         guard var row, row.version == change.ev, let text = row.record,
             var record = try? NodeRecord(parsing: text, from: .server), record.stamps.changed == nil,
             let diff = change.diff.flatMap({ try? ObjectDiff($0) }),

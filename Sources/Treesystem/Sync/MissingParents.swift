@@ -93,7 +93,9 @@ enum MissingParents {
                 case .open: try skeleton.store.quarantined(child)
                 // Below its parent it is found by that.
                 case .unopened: row.parent == .node(id) ? nil : row.record
-                case .quarantined, .leaving, .covered, .awaiting: nil
+                case .quarantined, .leaving, .covered:
+                    skeleton.branches.early.contains(child) ? try skeleton.store.quarantined(child) : nil
+                case .awaiting: nil
                 }
             guard let text, let record = try? NodeRecord(parsing: text, from: .server), record.parent == .node(id)
             else { continue }

@@ -20,7 +20,7 @@ package struct TreeMachine {
     package internal(set) var status: SyncStatus
     var link: SyncLink
     var channel = TreeChannel() {
-        didSet { (skeleton.listing, skeleton.hasAllParents) = (channel.scanID, channel.isWhole && !skeleton.isLazy) }
+        didSet { (skeleton.listing, skeleton.isChannelWhole) = (channel.scanID, channel.isWhole) }
     }
     var push = PushState()
     /// Lists of children that are read, in a lazy skeleton.
@@ -122,7 +122,7 @@ package struct TreeMachine {
         try skeleton.revealStranded()
         try MissingParents.report(&skeleton)
         pumpLists()
-        CaughtUp.report(&self)
+        try CaughtUp.report(&self)
         try callDelegate()
         updateStatus()
         try store.commit()

@@ -37,7 +37,7 @@ extension TreeSkeleton {
         row.state = try state(of: row)
         try write(row)
         if hasQuarantined { try store.releaseQuarantine(row.id) }
-        try Branches.confirmed(opened, &self)
+        try Branches.confirmed(opened, version, &self)
         try ContentMerges.confirmed(opened, &self)
         try store.releaseKept(row.id)
         try stopWaiting(row.id, version)

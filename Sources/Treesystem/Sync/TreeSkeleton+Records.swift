@@ -72,6 +72,7 @@ extension TreeSkeleton {
         do throws(NodeFault) { opened = try keyring.open(record, id, below: parent) } catch {
             guard case .nameMismatch(let node) = error else {
                 if try Branches.waits(id, record, text, version, &self) { return false }
+                if try EarlyRecords.waits(id, record, text, version, for: error, &self) { return false }
                 if branches.memberRoot != nil, record.isDeposit(id) {
                     // Only the owner opens it, until it writes it.
                     let fault = IntegrityFault(id, .awaitingKeys, "a deposit is sealed to the owner of the branch")

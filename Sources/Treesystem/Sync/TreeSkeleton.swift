@@ -23,7 +23,9 @@ struct TreeSkeleton {
     /// The number of the listing of all nodes in progress: each row of the server that is written gets it.
     var listing: Int64?
     /// Whether this device has every node that can be the parent of a record that arrives.
-    var hasAllParents = false
+    var hasAllParents: Bool { isChannelWhole && !isLazy }
+    /// Whether everything up to the channel's position is in the store.
+    var isChannelWhole = false
     /// Whether records may name parents that do not exist: searched at the end of a turn only then.
     var mayLackParents = true
     /// Nodes that are elsewhere on this device than their newest records say, by the parents that are waited for.

@@ -80,6 +80,18 @@ struct MessageRESTTests {
         #expect(try send(2, [TestShard.delete(3, sv: 1)], token: "bob-token").status == 200)
     }
 
+    @Test("an owner with the id i has the paths of a tree, as every other one")
+    func ownerNamedAsThePathOfObjects() throws {
+        let body = Array(#"{"policy":"nobody"}"#.utf8)
+        for (line, body) in [("PUT", body), ("GET", [])] {
+            let other = try ask("\(line) /1/app/tree/\(Self.bob)/inbox", body: body)
+            let named = try ask("\(line) /1/app/tree/i/inbox", body: body)
+            #expect(named.status == other.status && named.status != 405)
+            #expect(named.body == other.body)
+        }
+        #expect(try ask("POST /1/app/tree/i/children", body: Array("{}".utf8)).status != 405)
+    }
+
     @Test("A8: a record that is not signed by the user of the token is 401 with reason and index")
     func forgery() throws {
         let response = try send(

@@ -40,19 +40,13 @@ struct LyingBranchTests {
         print("simulation: branch: \(LyingPeopleTests.seeds(part).count) honest runs")
     }
 
-    @Test("a member whose letters change while all write reports nothing, and ends with the same as all others")
-    func changingLetters() throws {
-        for seed in [UInt64](0..<10) where seed != Self.knownFault { try Self.playChangingLetters(seed) }
+    @Test(
+        "a member whose letters change while all write reports nothing, and ends with the same as all others",
+        arguments: LyingPeopleTests.parts)
+    func changingLetters(part: UInt64) throws {
+        for seed in LyingPeopleTests.seeds(part) { try Self.playChangingLetters(seed) }
+        print("simulation: branch: \(LyingPeopleTests.seeds(part).count) honest runs with letters that change")
     }
-
-    /// A known fault (decision 0067, Limits): what is listed under a newer key than the parent that is known is
-    /// reported until the parent's record arrives. This fails when the seed finds it no more.
-    @Test("a known fault: a child under a newer key than its known parent is reported as not genuine")
-    func newerKey() {
-        withKnownIssue { try Self.playChangingLetters(Self.knownFault) }
-    }
-
-    private static let knownFault: UInt64 = 2
 
     private static func playChangingLetters(_ seed: UInt64) throws {
         let run = try BranchRun(seed: 6_000_000 + seed, isLying: false, changesLetters: true)
