@@ -35,6 +35,7 @@ enum EarlyRecords {
     /// The device has caught up: what still waits is judged by what is known now.
     static func judge(_ skeleton: inout TreeSkeleton) throws(TreeError) {
         let early = skeleton.branches.early
+        if early.isEmpty { return }
         skeleton.branches.early = []
         var found = [(depth: Int, id: NodeID)]()
         for id in early { found.append((try skeleton.store.ancestors(of: .node(id)).count, id)) }

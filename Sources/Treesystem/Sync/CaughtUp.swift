@@ -19,9 +19,8 @@ enum CaughtUp {
     static func report(_ machine: inout TreeMachine) throws(TreeError) {
         machine.skeleton.branches.hasReachedLog = false
         let isReached = isReached(machine)
-        let isNew = isReached && !machine.skeleton.branches.isCaughtUp
         machine.skeleton.branches.isCaughtUp = isReached
-        if isNew { try EarlyRecords.judge(&machine.skeleton) }
+        if isReached { try EarlyRecords.judge(&machine.skeleton) }
         guard !machine.channel.isReported, isReached else { return }
         machine.channel.isReported = true
         machine.skeleton.events.append(.caughtUp)
