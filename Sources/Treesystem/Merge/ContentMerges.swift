@@ -117,7 +117,7 @@ enum ContentMerges {
             try skeleton.write(operation)
         }
         // The app decides between the two that there are now; what arrives later is met by the one that stays.
-        if let opened = try skeleton.open(row) { try keep(opened, &skeleton) }
+        if let opened = try skeleton.open(row) { try keep(opened, &skeleton) } else { try forget(row.id, &skeleton) }
         if let (node, _) = try skeleton.shown(row) { skeleton.events.append(.conflict(.data(node))) }
     }
 
@@ -146,11 +146,42 @@ enum ContentMerges {
                 operation.state == .waiting && operation.content != .ask && operation.content != .source
                     && skeleton.queue.pauses[operation.id] == nil
             }
-            guard isReady, row.state == .open else { continue }
+            guard isReady else { continue }
+            if try isUnopened(row, &skeleton) {
+                try holdUnopened(row, &skeleton)
+                continue
+            }
+            guard row.state == .open else { continue }
             skeleton.merges.running.insert(node)
             skeleton.actions.append(.merging(.merge(node)))
         }
     }
+
+    /// Whether the other content cannot be read: the newest record of the node, or of one above it, does not open. A
+    /// node that waits for its parent is not one of these.
+    private static func isUnopened(_ row: NodeRow, _ skeleton: inout TreeSkeleton) throws(TreeError) -> Bool {
+        if row.state == .open { return try skeleton.open(row) == nil }
+        if row.state == .quarantined { return true }
+        guard row.state == .unopened else { return false }
+        for id in try skeleton.store.ancestors(of: row.parent) where try skeleton.store.state(of: id) == .quarantined {
+            return true
+        }
+        return false
+    }
+
+    /// Nothing can be merged: the app decides, and knows why.
+    private static func holdUnopened(_ row: NodeRow, _ skeleton: inout TreeSkeleton) throws(TreeError) {
+        try hold(row, &skeleton)
+        for operation in contents(of: row.id, skeleton) {
+            var operation = operation
+            operation.trouble = unopened
+            try skeleton.write(operation)
+            skeleton.events.append(.operationFailed(operation.id, row.id, TreeError(.quarantined, unopened)))
+        }
+    }
+
+    /// Why a content is not merged.
+    static let unopened = "the other device's content cannot be merged: a record of the server does not open"
 
     /// What is to be merged.
     ///

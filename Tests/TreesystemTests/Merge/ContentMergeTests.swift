@@ -121,6 +121,68 @@ struct ContentMergeTests {
         #expect(world.ann.holds == [.held(.data)] && merges(world.ann) == 0)
     }
 
+    /// `folder/b` waits to be merged with the other device's content, when the server shows another record of a node.
+    ///
+    /// - Parameter change: what it shows.
+    private func unopened(_ change: (inout NodeRecord) -> Void) throws -> NodeID {
+        try world.ann.create("folder", in: world)
+        let id = try world.ann.create("folder/b", #"{"n":0}"#, in: world)
+        try world.settleDown()
+        try world.other.write("folder/b", #"{"n":0,"theirs":1}"#, in: world)
+        try world.other.run(world)
+        world.ann.machine.pausePush()
+        try world.ann.write("folder/b", #"{"n":0,"mine":1}"#, in: world)
+        try world.ann.run(world)
+        #expect(world.ann.machine.skeleton.merges.behind == [id])
+        let folder = try world.ann.id("folder")
+        var record = try #require(world.server.nodes[folder]?.record)
+        change(&record)
+        world.server.forge(folder, record)
+        return id
+    }
+
+    @Test(
+        "Q17: a content that is to be merged below a node whose newest record does not open waits as a conflict, with the reason"
+    )
+    func quarantinedParent() throws {
+        let id = try unopened { $0.metadata[20] ^= 1 }
+        try world.ann.run(world)
+        // The keys of the folder are read again from its newest record.
+        try world.ann.restart(world)
+        try world.ann.tick(world)
+        try world.ann.run(world)
+        #expect(world.ann.holds == [.held(.data)], "\(world.ann.summary)")
+        let operation = try #require(world.ann.machine.queue.operations(of: id).first)
+        #expect(operation.trouble == ContentMerges.unopened)
+        let faults = world.ann.events.compactMap { if case .operationFailed(_, id, let error) = $0 { error } else { nil } }
+        #expect(faults.map(\.code) == [.quarantined] && merges(world.ann) == 0)
+        #expect(world.ann.machine.skeleton.merges.behind.isEmpty && world.ann.machine.skeleton.merges.running.isEmpty)
+        // The other content is at the server until the user decides.
+        #expect(try world.other.content("folder/b") == #"{"n":0,"theirs":1}"#)
+        try world.ann.discardAll(world)
+        #expect(world.ann.machine.queue.isEmpty)
+    }
+
+    @Test("Q17: a content that is to be merged and was moved below a node that does not open waits as a conflict, too")
+    func movedBelowQuarantined() throws {
+        let id = try unopened { _ in }
+        try world.other.run(world)
+        try world.other.create("damaged", in: world)
+        try world.other.run(world)
+        let damaged = try world.other.id("damaged")
+        // The other device has the record as it made it; this one gets another one.
+        var record = try #require(world.server.nodes[damaged]?.record)
+        record.metadata[20] ^= 1
+        world.server.show(damaged, ModelServer.Held(record: record, version: 1))
+        try world.other.move("folder/b", to: "damaged/b", in: world)
+        try world.other.run(world)
+        try world.ann.forgetPosition(world)
+        try world.ann.run(world)
+        #expect(try world.ann.store.row(id)?.state != .open)
+        #expect(world.ann.holds == [.held(.data)], "\(world.ann.summary)")
+        #expect(world.ann.machine.skeleton.merges.behind.isEmpty)
+    }
+
     @Test(
         "Q17: random edits of JSON on three devices over a hostile network: one content, and no edit lost",
         arguments: TreeWorld.seeds)
