@@ -20,14 +20,15 @@ final class PeopleBench: Sendable {
     private let running: Mutex<TestServer?>
     private let blobs = MemoryBlobStore()
     private let witnesses: [Ed25519.VerifyingKey]
+    private let limits: ServerLimits
     let port: Int
     private let apiKey: String
 
-    init(witnesses: [Ed25519.VerifyingKey] = []) throws {
+    init(witnesses: [Ed25519.VerifyingKey] = [], limits: ServerLimits = ServerLimits()) throws {
         mkdir(folder, 0o700)
         let path = folder + "/thicket.db"
-        self.witnesses = witnesses
-        let server = try Self.server(folder, blobs, witnesses) {
+        (self.witnesses, self.limits) = (witnesses, limits)
+        let server = try Self.server(folder, blobs, witnesses, limits) {
             let admin = try StoreAdmin(path: path)
             let app = try AppID("notes")
             try admin.createApp(app, now: 0)
@@ -39,8 +40,8 @@ final class PeopleBench: Sendable {
 
     /// Starts a server on a folder, after something was done with its database.
     private static func server<Made>(
-        _ folder: String, _ blobs: MemoryBlobStore, _ witnesses: [Ed25519.VerifyingKey], port: Int = 0,
-        _ before: () throws -> Made
+        _ folder: String, _ blobs: MemoryBlobStore, _ witnesses: [Ed25519.VerifyingKey], _ limits: ServerLimits,
+        port: Int = 0, _ before: () throws -> Made
     ) throws -> (running: TestServer, made: Made) {
         let path = folder + "/thicket.db"
         let store = try SQLiteStore(path: path)
@@ -52,7 +53,12 @@ final class PeopleBench: Sendable {
             accounts: AccountAccess(secrets: key.accountSecrets) { try AccountStore(path: path, keyLogs: logs) },
             keyLog: KeyLogAccess(path: path, key: try .load(folder + "/keylog.key"), logs: logs, witnesses: witnesses),
             blobs: blobs
-        ) { $0.listen = ListenAddress(host: "127.0.0.1", port: UInt16(port)) }
+        ) { config in
+            config.listen = ListenAddress(host: "127.0.0.1", port: UInt16(port))
+            let commit = config.limits.inlineCommitMicroseconds
+            config.limits = limits
+            config.limits.inlineCommitMicroseconds = commit
+        }
         return (server, made)
     }
 
@@ -62,8 +68,13 @@ final class PeopleBench: Sendable {
             server?.abort()
             server = nil
         }
-        let (server, _) = try Self.server(folder, blobs, witnesses, port: port) {}
+        let (server, _) = try Self.server(folder, blobs, witnesses, limits, port: port) {}
         running.withLock { $0 = server }
+    }
+
+    /// Changes of trees that the server has refused for a reason since its start.
+    func refused(_ reason: RefusalReason) -> Int {
+        running.withLock { Int($0?.metrics.treeRefused.value(reason) ?? 0) }
     }
 
     /// The bytes of a blob as the server has them; nil when it has none.
