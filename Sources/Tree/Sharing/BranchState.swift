@@ -67,7 +67,7 @@ public struct BranchState: Sendable, Hashable {
 
     private func missingKeys(of list: ShareList, _ keys: Keys) -> Verdict? {
         let signers = [(list.signature.author, list.signature.keyID)] + list.grants.map { (owner, $0.ownerKeyID) }
-        for (user, keyID) in signers {
+        for (user, keyID) in signers + list.replacedSharers.map({ ($0.user, $0.keyID) }) {
             switch keys(user, keyID) {
             case .verified: continue
             case .absent: return .refused(.unknownKeys)
@@ -91,7 +91,7 @@ public struct BranchState: Sendable, Hashable {
         else { throw .badEpoch }
         guard list.signature.author != owner else { return }
         guard known.grants.contains(where: { $0.user == list.signature.author }), list.grants == known.grants,
-            Self.sharers(list) == Self.sharers(known)
+            list.hasSameSharers(as: known)
         else { throw .noGrant }
     }
 
@@ -101,10 +101,6 @@ public struct BranchState: Sendable, Hashable {
             guard let now = list.member(reader.user), now.permissions.contains(.read) else { return false }
             return now.keyID.utf8.elementsEqual(reader.keyID.utf8)
         }
-    }
-
-    private static func sharers(_ list: ShareList) -> [ShareList.Member] {
-        list.members.filter { $0.permissions.contains(.share) }
     }
 
     // MARK: - Records

@@ -122,7 +122,7 @@ private struct ShareDraft {
         guard letters.count <= TreeLimits.shareMembersMax else { throw .badShare }
         for (user, permissions) in letters.sorted(by: { Self.precedes($0.key, $1.key) }) {
             let known = before?.member(user)
-            let isOpen = renews || known == nil || change.members[user] != nil
+            let isOpen = renews || known == nil || change.needsKeys(of: user, in: before)
             guard let keyID = isOpen ? keys[user]?.id : known?.keyID else { throw .missingKeys }
             members.append(ShareList.Member(user, permissions, keyID: keyID))
         }
@@ -130,7 +130,7 @@ private struct ShareDraft {
         var grants = before?.grants ?? []
         if author.user == owner {
             grants = try Self.grants(members, before, epoch, by: author, at: place)
-        } else if let before, before.grants != grants || Self.sharers(before.members) != Self.sharers(members) {
+        } else if let before, !Self.sharers(before.members).elementsEqual(Self.sharers(members), by: Self.isSame) {
             throw .badShare
         }
         let pending: RecordSignature
@@ -168,6 +168,11 @@ private struct ShareDraft {
 
     private static func sharers(_ members: [ShareList.Member]) -> [ShareList.Member] {
         members.filter { $0.permissions.contains(.share) }
+    }
+
+    /// Whether a member has the same letters; its keys may be others.
+    private static func isSame(_ left: ShareList.Member, _ right: ShareList.Member) -> Bool {
+        left.user == right.user && left.permissions == right.permissions
     }
 
     private static func precedes(_ left: UserID, _ right: UserID) -> Bool {

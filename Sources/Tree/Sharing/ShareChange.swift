@@ -52,11 +52,17 @@ public struct ShareChange: Sendable, Hashable {
     public func needsEpoch(after list: ShareList?, _ keys: [UserID: PublicKeys]) -> Bool {
         if endsRights(in: list) { return true }
         return (list?.members ?? []).contains { member in
-            guard member.permissions.contains(.read), members[member.user] != nil, let known = keys[member.user] else {
-                return false
-            }
+            guard member.permissions.contains(.read), needsKeys(of: member.user, in: list),
+                let known = keys[member.user]
+            else { return false }
             return !known.id.utf8.elementsEqual(member.keyID.utf8)
         }
+    }
+
+    /// Whether a member gets its newest keys also without another epoch: one that changes, and one that may share and
+    /// has replaced its keys, so that the owner gives a grant to keys only that it has looked up itself.
+    public func needsKeys(of user: UserID, in list: ShareList?) -> Bool {
+        members[user] != nil || list?.replacedSharers.contains { $0.user == user } == true
     }
 
     /// The accounts whose newest verified keys are needed to make the list: of members that come or change, and with
@@ -67,6 +73,6 @@ public struct ShareChange: Sendable, Hashable {
         if isEnd { return [] }
         let letters = letters(after: list)
         if needsEpoch(after: list, keys) { return Set(letters.keys) }
-        return Set(letters.keys.filter { members[$0] != nil })
+        return Set(letters.keys.filter { needsKeys(of: $0, in: list) })
     }
 }

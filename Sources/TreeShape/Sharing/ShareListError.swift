@@ -15,6 +15,8 @@ public enum ShareListError: Error, Sendable, Hashable, CustomStringConvertible {
     case badEpoch
     /// The owner is among the members.
     case ownerListed
+    /// A member that may share has other keys than those of its grant, and they are not verified as the member's.
+    case unknownSharer
 
     /// A sentence without content of the list.
     public var description: String {
@@ -25,6 +27,7 @@ public enum ShareListError: Error, Sendable, Hashable, CustomStringConvertible {
         case .notNext: "the list does not follow the one before it"
         case .badEpoch: "without a removed reader the key stays the same, and with one it is the next"
         case .ownerListed: "the owner is not a member of the list"
+        case .unknownSharer: "a member that may share has other keys than its grant, which are not verified as its own"
         }
     }
 }
@@ -37,8 +40,8 @@ extension ShareList {
     ///
     /// - Parameters:
     ///   - place: the branch.
-    ///   - keys: verified keys of the author and the owner.
-    /// - Throws: `ownerListed`, `notSigned`, `noGrant`.
+    ///   - keys: verified keys of the author, the owner and `replacedSharers`.
+    /// - Throws: `ownerListed`, `notSigned`, `noGrant`, `unknownSharer`.
     public func checkSignatures(at place: Place, _ keys: Keys) throws(ShareListError) {
         let owner = place.tree.owner
         guard member(owner) == nil else { throw .ownerListed }
@@ -51,6 +54,21 @@ extension ShareList {
             else { throw .noGrant }
         }
         guard signature.author == owner || hasGrant(signature.author, signature.keyID) else { throw .noGrant }
+        guard replacedSharers.allSatisfy({ keys($0.user, $0.keyID) != nil }) else { throw .unknownSharer }
+    }
+
+    /// Members that may share and have other keys than those that their grants name: they have replaced them. The grant
+    /// still names the keys with which such a member signs lists, until the owner's next list gives it another one.
+    public var replacedSharers: [Member] {
+        sharers.filter { member in
+            !grants.contains { $0.user == member.user && $0.keyID.utf8.elementsEqual(member.keyID.utf8) }
+        }
+    }
+
+    /// Whether the same members may share in two lists, with the same letters. Their keys may be others: which ones
+    /// change the list is decided by the grants.
+    package func hasSameSharers(as other: ShareList) -> Bool {
+        sharers.elementsEqual(other.sharers) { $0.user == $1.user && $0.permissions == $1.permissions }
     }
 
     /// Whether the owner lets these keys change the list.
@@ -80,7 +98,7 @@ extension ShareList {
         guard before.member(signature.author)?.permissions.contains(.share) == true,
             before.hasGrant(signature.author, signature.keyID)
         else { throw .noGrant }
-        guard grants == before.grants, sharers == before.sharers else { throw .beyondGrant }
+        guard grants == before.grants, hasSameSharers(as: before) else { throw .beyondGrant }
     }
 
     /// Whether a reader of the list before still opens what is written under the same epoch.

@@ -154,7 +154,9 @@ struct ContentMergeTests {
         #expect(world.ann.holds == [.held(.data)], "\(world.ann.summary)")
         let operation = try #require(world.ann.machine.queue.operations(of: id).first)
         #expect(operation.trouble == ContentMerges.unopened)
-        let faults = world.ann.events.compactMap { if case .operationFailed(_, id, let error) = $0 { error } else { nil } }
+        let faults = world.ann.events.compactMap { event in
+            if case .operationFailed(_, id, let error) = event { error } else { nil }
+        }
         #expect(faults.map(\.code) == [.quarantined] && merges(world.ann) == 0)
         #expect(world.ann.machine.skeleton.merges.behind.isEmpty && world.ann.machine.skeleton.merges.running.isEmpty)
         // The other content is at the server until the user decides.
