@@ -240,6 +240,7 @@ struct BranchCheckTests {
         #expect(try model.refusal(30, below: .node(BranchModel.id(12))) == nil, "an attachment of its own deposit")
         #expect(try model.refusal(30, below: .node(BranchModel.id(11))) == .parentMissing)
         #expect(try model.refusal(12) == .notPermitted(.noWrite), "written once")
+        #expect(try model.refusal(12) { $0.base = 0 } == .repeated, "a repetition does not learn the version")
         #expect(try model.refusal(11) == .nodeMissing)
         #expect(try model.removal(12) == nil && model.removal(11) == .nodeMissing)
         // A new node of every other member has the key under its parent's.

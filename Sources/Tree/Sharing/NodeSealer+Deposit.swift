@@ -17,7 +17,14 @@ extension NodeSealer {
     /// - Throws: `unusableKey`, and as `create`.
     public func deposit(
         _ draft: NodeDraft, _ id: NodeID, into root: NodeID, for owner: PublicKeys, by author: MessageIdentity
-    ) throws(SealFault) -> NodeRecord {
+    ) throws(SealFault) -> NodeRecord { try depositing(draft, id, into: root, for: owner, by: author).record }
+
+    /// As `deposit`, with what makes the records of its attachments.
+    ///
+    /// - Throws: as `deposit`.
+    package func depositing(
+        _ draft: NodeDraft, _ id: NodeID, into root: NodeID, for owner: PublicKeys, by author: MessageIdentity
+    ) throws(SealFault) -> (record: NodeRecord, childKeys: ParentKeys) {
         guard let appTags = NodeMetadata.ordered(draft.appTags) else { throw .badAppTags }
         let key = newKey()
         let content = try sealed(draft.content)
@@ -26,11 +33,12 @@ extension NodeSealer {
             modified: draft.modified, appTags: appTags)
         let context = KeyWrap(of: id, in: tree, epoch: 0, for: tree.owner, keyID: owner.id)
         guard let wrapped = try? context.seal(key.secret, to: owner.encryption) else { throw .unusableKey }
-        let record = NodeRecord(
+        let bare = NodeRecord(
             parent: .node(root), tag: NodeTag(inInbox: id), epoch: 0,
             wraps: [RecordWrap(.user(tree.owner, keyID: owner.id), sealed: wrapped)],
             commitment: Self.commitment(key), data: content?.data, burnTime: draft.burnTime, base: 0)
-        return try sealing(metadata, with: key, in: record, id, by: author)
+        let record = try sealing(metadata, with: key, in: bare, id, by: author)
+        return (record, ChildSecrets(node: id, epoch: 0, key: key, childSalt: metadata.childSalt).keys)
     }
 }
 

@@ -159,6 +159,7 @@ public struct BranchCheck: Sendable {
             // A version would say what the owner has elsewhere.
             let unseen: TreeRefusal = isNew ? .repeated : .nodeMissing
             guard put.before == root else { return unseen }
+            if !reads, isNew { return unseen }
             if !reads, try !isCreated(put.node, by: user, in: view) { return unseen }
         }
         guard put.node != root else { return nil }
