@@ -21,6 +21,8 @@ package struct OperationQueue: Sendable {
     private(set) var shares = Set<OperationID>()
     /// The operations of eager re-keys.
     private(set) var rekeys = Set<OperationID>()
+    /// The operations that write nodes for their keys only (`Renewals`).
+    private(set) var renewals = Set<OperationID>()
     /// Operations whose content the app or the disk is providing now, or that are being uploaded. Not in the store.
     package internal(set) var asked = Set<OperationID>()
     /// Operations that were refused, and the time before which each is not sent again. Others go on meanwhile. Not in
@@ -210,6 +212,7 @@ package struct OperationQueue: Sendable {
         if operation.isCopy { copies.insert(operation.id) }
         if operation.fields.contains(.sharing) { shares.insert(operation.id) }
         if operation.fields.contains(.rekey) { rekeys.insert(operation.id) }
+        if operation.isRenewal { renewals.insert(operation.id) }
         byNode[operation.node]?.sort()
         link(operation)
     }
@@ -220,6 +223,8 @@ package struct OperationQueue: Sendable {
         var operation = operation
         operation.dependencies = operation.dependencies.filter { operations[$0] != nil }
         operations[operation.id] = operation
+        // A node that was removed elsewhere is created again by what waits for it.
+        if !operation.isRenewal { renewals.remove(operation.id) }
         let isLinked = old.places == operation.places && old.dependencies == operation.dependencies
         if isLinked, old.group == operation.group { return }
         unlink(old)
@@ -261,6 +266,7 @@ package struct OperationQueue: Sendable {
         copies.remove(id)
         shares.remove(id)
         rekeys.remove(id)
+        renewals.remove(id)
         pauses[id] = nil
         unlink(operation)
         if let place = place(of: id) { order.remove(at: place) }

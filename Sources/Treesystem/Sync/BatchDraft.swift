@@ -41,13 +41,18 @@ struct BatchDraft {
         for id in unit {
             // Sealing may drop operations, and with them dependencies of others.
             guard let operation = skeleton.queue[id], !sealed.contains(id) else { continue }
+            if try Renewals.pause(operation, skeleton) {
+                if let before { self = before }
+                return excluded.formUnion(unit)
+            }
             do throws(TreeError) { try seal(operation, &skeleton) } catch {
                 if error.code == .store { throw error }
                 if let before { self = before }
                 excluded.formUnion(unit)
                 if ContentDigests.want(operation, after: error, &skeleton) { return }
-                if try !skeleton.replaceLostPlace(of: operation) { try skeleton.fail(operation, error) }
-                return
+                if try skeleton.replaceLostPlace(of: operation) { return }
+                if try Renewals.end(operation, error, &skeleton) { return }
+                return try skeleton.fail(operation, error)
             }
         }
     }
@@ -248,13 +253,7 @@ struct BatchDraft {
                 let record = try? NodeRecord(parsing: text, from: .server),
                 let opened = try? skeleton.keyring.open(record, id, below: keys), opened.hangsOnEarlierKey
             else { continue }
-            var queueing = TreeMachine.Queueing()
-            queueing.isKept = true
-            let waiting = skeleton.queue.operations(of: id).first { $0.kind == .write([]) && $0.state == .waiting }
-            var renewal = waiting?.id
-            if renewal == nil { renewal = try skeleton.enqueue(id, .write([]), queueing) }
-            guard let operation = renewal.flatMap({ skeleton.queue[$0] }) else { continue }
-            try seal(operation, &skeleton)
+            if let renewal = try Renewals.operation(of: id, &skeleton) { try seal(renewal, &skeleton) }
         }
     }
 

@@ -165,9 +165,9 @@ extension TreeMachine {
     }
 
     private mutating func failForGood(_ operation: PendingOperation, _ refusal: BatchRefusal) throws(TreeError) {
-        if try skeleton.isGivenUp(operation) { return }
         let word = refusal.word
-        try skeleton.fail(operation, TreeError(.refused, "the server refuses the change (\(word))", reason: word))
+        let error = TreeError(.refused, "the server refuses the change (\(word))", reason: word)
+        if try !Renewals.end(operation, error, &skeleton) { try skeleton.fail(operation, error) }
     }
 }
 

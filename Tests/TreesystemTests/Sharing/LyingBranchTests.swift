@@ -48,6 +48,12 @@ struct LyingBranchTests {
         print("simulation: branch: \(LyingPeopleTests.seeds(part).count) honest runs with letters that change")
     }
 
+    /// Histories in which a change that the list did not permit any more was sent again and again.
+    @Test("a member whose letters change while all write sends no refused change without an end")
+    func refusedChanges() throws {
+        for seed: UInt64 in [23, 78, 85] { try Self.playChangingLetters(seed) }
+    }
+
     private static func playChangingLetters(_ seed: UInt64) throws {
         let run = try BranchRun(seed: 6_000_000 + seed, isLying: false, changesLetters: true)
         try run.play()
