@@ -129,7 +129,7 @@ struct JSONMergeTests {
                     sides[side].insert("s\(side)n\(number)", at: random.below(sides[side].count + 1))
                 }
             }
-            // Characters of a removed word may be those of an inserted one: texts have no removals here.
+            // Characters of a removed word may be those of an inserted one: `TextMergeTests` has texts with removals.
             let texts = [words.joined(separator: " ")] + sides.map { $0.joined(separator: " ") }
             for side in 0..<2 where random.chance(50) {
                 let gone = "w\(random.below(8))"
