@@ -24,32 +24,14 @@ enum DepositCall {
             for (source, name) in all {
                 let tag = try source.tag()
                 let text = Screen.safe(name.text)
-                // A repetition after a lost answer makes no second node.
-                let id = NodeID.random()
-                _ = try await open.waiting(.unread("\(text) was not sent")) { () throws(TreeError) in
-                    try await repeating { () throws(TreeError) in
-                        try await client.deposit(
-                            NodeSections(data: .file(source.path)), named: name, into: invite.owner, root: invite.root,
-                            tags: [tag.tag].compactMap(\.self), modified: tag.modified, id: id)
-                    }
+                // The call repeats a request whose answer is lost, with the same id. The id itself is not passed on.
+                try await open.waiting(.unread("\(text) was not sent")) { () throws(TreeError) -> Void in
+                    try await client.deposit(
+                        NodeSections(data: .file(source.path)), named: name, into: invite.owner, root: invite.root,
+                        tags: [tag.tag].compactMap(\.self), modified: tag.modified)
                 }
                 try LineOutput.write("\(text) is in \(TreeText.shown(argument.path))\n")
             }
         }
-    }
-
-    /// Times that a file is sent whose answer was lost.
-    private static let attemptsMax = 3
-
-    /// Sends a file again while it is not known whether the server has it.
-    private static func repeating(
-        _ send: () async throws(TreeError) -> NodeID
-    ) async throws(TreeError) -> NodeID {
-        for _ in 1..<attemptsMax {
-            do throws(TreeError) { return try await send() } catch {
-                guard error.code == .network, error.reason == nil else { throw error }
-            }
-        }
-        return try await send()
     }
 }
