@@ -93,6 +93,7 @@ public struct Account: Sendable, Hashable {
     /// - Parameter isNew: the name is not an existing user's; then invisible characters at its ends are refused
     ///   too. Such names were accepted once, and existing users still log in with them.
     static func problem(ofName name: String, isNew: Bool) -> String? {
+        if isNew, GuestName.isReserved(name) { return "begins with \(GuestName.prefix), which is for guests" }
         let isOld = !isNew && name.utf8.first != 0x20 && name.utf8.last != 0x20
         return isOld
             ? UserID.problem(of: name, bytesMax: nameBytesMax) : UserID.problem(asNew: name, bytesMax: nameBytesMax)
@@ -217,7 +218,7 @@ public struct Bundle: Sendable, Hashable {
 }
 
 /// The store of accounts. Belongs to one thread. A change is on disk when the call returns, completely or not at all.
-public protocol AccountDirectory: AnyObject {
+public protocol AccountDirectory: GuestDirectory {
     /// The rights of an app key, given its SHA-256; nil when the app does not have it.
     func key(_ hash: [UInt8], of app: String) throws(DirectoryError) -> AppKey?
 

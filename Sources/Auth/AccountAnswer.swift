@@ -20,6 +20,8 @@ public enum AccountLimit: Sendable, Hashable, CaseIterable {
     case pairings
     /// Tokens of one user: the oldest one ended.
     case userTokens
+    /// Guests of one account.
+    case guests
 }
 
 /// Why an account request is refused.
@@ -55,6 +57,12 @@ enum AccountRefusal: Error {
     /// The pairing exists already, or has been answered.
     case pairingTaken
     case tooLarge(String)
+    /// The user is a guest, and guests may not do this.
+    case notForGuests
+    /// The user is a guest that has ended.
+    case linkEnded
+    /// The account has as many guests as it may have.
+    case tooManyGuests(Int)
     case limited(AccountLimit, seconds: Int)
     /// The directory cannot be read, or memory for the key derivation is lacking.
     case unavailable(DirectoryError)
@@ -70,6 +78,9 @@ public enum AccountAnswer {
     public static func unavailable(_ route: AccountRoute) -> HTTPResponse {
         refusal(.unavailable(DirectoryError("too many requests wait")), route.call.style)
     }
+
+    /// The answer to a guest that requests what guests may not do.
+    public static let notForGuests = refusal(.notForGuests, .json)
 
     static let done: HTTPResponse = success(["status": "success"])
     /// An account has ended. Its data is erased; backups made before by the operator remain.
@@ -156,6 +167,17 @@ extension AccountRefusal {
             (
                 409, "access_key_changed", "this is not the account's access key any more",
                 "Log in to get the current one; a request that seals an access key sends its proof as r."
+            )
+        case .notForGuests:
+            (
+                403, "guest", "a guest may not do this",
+                "A guest of a link logs in, looks up keys, and uses the one branch of the link."
+            )
+        case .linkEnded: (403, "link_ended", "the link has ended", "The owner of the branch can make another link.")
+        case .tooManyGuests(let max):
+            (
+                409, "too_many_guests", "the account has \(max) guests, which is the maximum",
+                "Remove guests whose links are not needed any more."
             )
         case .tooLarge(let what): (413, "too_large", what, "Send less data.")
         case .limited:

@@ -12,6 +12,8 @@ public struct AccountRoute: Sendable, Hashable {
         // The password stays with the client.
         case prelogin, signup, login, password, recover, bundle, remove, forgotKey, verifyKey
         case tokens, token(String), logout, notes, upgrade, access
+        // Guests of links.
+        case guests, guest(String)
         // A new device gets the keys from an old one.
         case openPairing, pairing(String)
     }
@@ -46,6 +48,7 @@ public struct AccountRoute: Sendable, Hashable {
         case ["auth", "forgot"]: .forgotKey
         case ["auth", "verify"]: .verifyKey
         case ["auth", "tokens"]: .tokens
+        case ["auth", "guests"]: .guests
         case ["auth", "logout"]: .logout
         case ["auth", "notes"]: .notes
         case ["auth", "upgrade"]: .upgrade
@@ -58,6 +61,7 @@ public struct AccountRoute: Sendable, Hashable {
     private static func named(_ kind: String, _ name: String) -> Call? {
         switch kind {
         case "tokens": .token(name)
+        case "guests": .guest(name)
         case "pair": .pairing(name)
         default: nil
         }
@@ -67,10 +71,10 @@ public struct AccountRoute: Sendable, Hashable {
     public var methods: String {
         switch call {
         case .bundle, .pairing: "GET, PUT"
-        case .tokens: "GET, POST"
+        case .tokens, .guests: "GET, POST"
         case .notes: "GET"
         case .upgrade: "POST, PUT"
-        case .token: "DELETE"
+        case .token, .guest: "DELETE"
         default: "POST"
         }
     }

@@ -110,7 +110,7 @@ extension AccountService {
     }
 
     mutating func readBundle(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let account = try user(asked).account
+        let account = try user(asked, admitsGuests: true).account
         let bundle = try directory { (d) throws(DirectoryError) in try d.bundle(of: account.user) }
         var answer = JSONObject()
         Self.write(bundle, to: &answer)
@@ -178,6 +178,8 @@ extension AccountService {
             throw failed(place, asked)
         }
         proved(place)
+        // A guest's password is the secret of its link.
+        guard !GuestName.isGuest(found.user) else { throw .notForGuests }
         return (found, proof)
     }
 

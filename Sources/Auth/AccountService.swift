@@ -33,6 +33,8 @@ public struct AccountService {
         public var registrationsPerMinute: Int = 60
         /// Lifetime of a token, seconds; nil: until it is revoked.
         public var tokenLifetime: Double?
+        /// Guests of one account.
+        public var guestsPerAccountMax = AccountService.guestsPerAccountMax
         /// The default rules.
         public init() {}
     }
@@ -155,6 +157,8 @@ public struct AccountService {
         case .notes: try notes(asked)
         case .upgrade: asked.request.method == "PUT" ? try finishUpgrade(asked) : try upgrade(asked)
         case .access: try renew(asked)
+        case .guests: asked.request.method == "POST" ? try addGuest(asked) : try listGuests(asked)
+        case .guest(let name): try removeGuest(name, asked)
         }
     }
 
@@ -175,7 +179,11 @@ public struct AccountService {
     }
 
     /// The user whose token is in the request.
-    mutating func user(_ asked: Asked) throws(AccountRefusal) -> (account: Account, token: [UInt8]) {
+    ///
+    /// - Parameter admitsGuests: whether a guest may do what is requested.
+    mutating func user(
+        _ asked: Asked, admitsGuests: Bool = false
+    ) throws(AccountRefusal) -> (account: Account, token: [UInt8]) {
         try admit(tokens, asked.address, .tokens, asked)
         let hash = Hash.sha256(Array((asked.field("x-simperium-token") ?? "").utf8))
         let (app, now) = (asked.app.text, asked.milliseconds)
@@ -187,6 +195,7 @@ public struct AccountService {
             tokens.add(asked.address, now: asked.now)
             throw .badToken
         }
+        guard admitsGuests || !GuestName.isGuest(account.user) else { throw .notForGuests }
         return (account, hash)
     }
 
@@ -219,18 +228,20 @@ public struct AccountService {
     // MARK: Tokens
 
     /// A new token: 32 hex digits.
-    func makeToken(_ asked: Asked, device: String = "") -> (text: String, kept: NewToken) {
+    ///
+    /// - Parameter end: milliseconds since 1970 at which it ends at the latest; nil: no such time.
+    func makeToken(_ asked: Asked, device: String = "", end: Int64? = nil) -> (text: String, kept: NewToken) {
         let text = Hex.encode(random(16))
         let lifetime = rules.tokenLifetime.map { Int64(min(1e15, $0 * 1_000)) }
         let token = NewToken(
             hash: Hash.sha256(Array(text.utf8)), created: asked.milliseconds,
-            expires: lifetime.map { asked.milliseconds + $0 }, device: device)
+            expires: [lifetime.map { asked.milliseconds + $0 }, end].compactMap(\.self).min(), device: device)
         return (text, token)
     }
 
     /// Adds a token of the user.
     mutating func admitToken(_ account: Account, _ asked: Asked, device: String = "") throws(AccountRefusal) -> String {
-        let (text, token) = makeToken(asked, device: device)
+        let (text, token) = makeToken(asked, device: device, end: try end(ofGuest: account, asked))
         let dropped = try directory { (d) throws(DirectoryError) in
             try d.add(token, of: account.user, in: account.app, keeping: Self.tokensPerUserMax)
         }
@@ -279,7 +290,7 @@ public struct AccountService {
     }
 
     private mutating func logout(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let (account, shown) = try user(asked)
+        let (account, shown) = try user(asked, admitsGuests: true)
         let id = Hex.encode(shown)
         let owner = try identity(of: account)
         _ = try directory { (d) throws(DirectoryError) in

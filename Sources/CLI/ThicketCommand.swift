@@ -110,6 +110,9 @@ public enum ThicketCommand {
         case "crypto": try CryptoCommand.run(call)
         case "verify-release": try VerifyReleaseCommand.run(call)
         case "version": Terminal.write("thicket \(Thicket.version)\n")
+        case "link list": try await LinkCall.list(call)
+        case "link get": try await LinkCall.get(call)
+        case "link put": try await LinkCall.put(call)
         case let name where name.hasPrefix("tree "): try await TreeCommands.run(call)
         default: throw Failure("the command '\(call.name)' is declared and not written")
         }

@@ -12,7 +12,7 @@ public enum ThicketProgram {
             tokenRevoke, tokenPrint, passwd, password,
             accountDelete, status, list, get, put, remove,
             edit, watch, history, verifyHistory, revert, drop, repair, importing, exporting, mirror,
-        ] + people + tree + MessageCommands.all + ShareCommands.all + onions + [
+        ] + people + tree + MessageCommands.all + ShareCommands.all + LinkCommands.all + onions + [
             replay, jsondiff, crypto, verifyRelease, version,
         ],
         footer: footer)

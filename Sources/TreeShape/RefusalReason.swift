@@ -48,6 +48,8 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
     case nestedList = "nested-list"
     /// The record's key is not of the epoch of the branch: its list was changed after the record was sealed.
     case epoch
+    /// The guest of a link has made as many deposits, or written as many bytes, as it may.
+    case guestLimit = "guest-limit"
 
     /// The code of the answer.
     public var code: ErrorCode {
@@ -58,7 +60,7 @@ public enum RefusalReason: String, Sendable, Hashable, CaseIterable {
         case .nodeMissing, .blobMissing: .notFound
         case .stale, .epoch: .badVersion
         // The codes have none for rates: the reason says that the batch may be sent again.
-        case .record, .batch, .inboxFull, .rate: .tooLarge
+        case .record, .batch, .inboxFull, .rate, .guestLimit: .tooLarge
         case .batchID, .repeated: .duplicateChange
         case .blocked, .signature, .permission: .unauthorized
         }

@@ -56,6 +56,8 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
     case otherEpoch
     /// The tree has `TreeLimits.shareListsMax` lists.
     case tooManyShareLists
+    /// The guest of a link has made as many deposits, or written as many bytes, as it may.
+    case guestLimit
 
     /// The word for the answer of a server.
     public var reason: RefusalReason {
@@ -81,6 +83,7 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .badShareList, .tooManyShareLists: .shareList
         case .nestedShareList: .nestedList
         case .otherEpoch: .epoch
+        case .guestLimit: .guestLimit
         }
     }
 
@@ -113,6 +116,7 @@ public enum TreeRefusal: Error, Sendable, Hashable, CustomStringConvertible {
         case .badShareList(let error): error.description
         case .nestedShareList: "a branch is shared by one list, on a node below home"
         case .otherEpoch: "the record's key is of another epoch than that of the branch"
+        case .guestLimit: "the link has no deposits or bytes left"
         case .tooManyShareLists: "a tree has at most \(TreeLimits.shareListsMax) lists"
         }
     }

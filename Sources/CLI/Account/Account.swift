@@ -69,6 +69,13 @@ struct Account: Sendable {
         self.home = isKept ? home : nil
     }
 
+    /// An account without a profile.
+    init(profile: Profile, timeout: Duration, wait: WaitBudget, _ call: Call) {
+        (self.profile, self.timeout, self.wait) = (profile, timeout, wait)
+        (profileName, folder, keyFile, home, isSealed, strays) = ("", nil, nil, nil, false, [])
+        (opened, alarms, stretch) = (call.opened, call.alarms, CheapPasswords.stretch(call))
+    }
+
     private static func strays(_ profile: Profile, of kept: Profile) -> [String] {
         var strays = [String]()
         if !same(profile.server, kept.server) { strays.append("--server (THICKET_SERVER)") }

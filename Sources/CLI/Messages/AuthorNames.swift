@@ -49,7 +49,19 @@ struct AuthorNames: Sendable {
     }
 
     /// The login name of a contact, or one that the key log has proved; otherwise the id.
-    func name(of user: UserID) -> String { known[user.text]?.name ?? proved[user.text] ?? user.text }
+    ///
+    /// A guest has no other name than its link, whatever a server or a contact says: the reserved beginning of its id
+    /// decides.
+    func name(of user: UserID) -> String {
+        if user.isGuest { return Self.guest(user) }
+        return known[user.text]?.name ?? proved[user.text] ?? user.text
+    }
+
+    /// A guest as people see it.
+    static func guest(_ user: UserID) -> String { "guest (link \(link(of: user)))" }
+
+    /// The beginning of the digits of a guest's id, by which people distinguish links.
+    static func link(of guest: UserID) -> String { String(guest.text.dropFirst(GuestName.prefix.count).prefix(8)) }
 
     /// A name that the key log has proved of an account that is no contact.
     func provedName(of user: UserID) -> String? { known[user.text] == nil ? proved[user.text] : nil }
@@ -57,7 +69,8 @@ struct AuthorNames: Sendable {
     /// How sure it is that an author of verified messages is the person of that name; `request` for an author who is no
     /// contact.
     func standing(of user: UserID) -> String {
-        switch known[user.text]?.standing {
+        if user.isGuest { return Self.unverified }
+        return switch known[user.text]?.standing {
         case nil: Self.request
         case .compared: "compared"
         case .rotated: "rotated"
@@ -66,4 +79,6 @@ struct AuthorNames: Sendable {
     }
 
     static let request = "request"
+    /// Of guests: only the possession of a link is proved.
+    static let unverified = "not verified"
 }

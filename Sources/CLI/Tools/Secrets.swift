@@ -98,6 +98,11 @@ enum Secrets {
             label, "there is no terminal to ask at: --\(name) FILE ('-' for standard input) gives it")
     }
 
+    /// One line of standard input that is kept as text, such as a link.
+    static func line(_ what: String) throws(Failure) -> String {
+        try read("-", what).filter { !$0.isWhitespace }
+    }
+
     /// The content of a file, a pipe or a named pipe (such as a shell's `<(…)`), read to its end into memory that is
     /// wiped.
     private static func readSecret(_ path: String, _ what: String) throws(Failure) -> SecureBytes {

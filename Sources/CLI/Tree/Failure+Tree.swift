@@ -11,6 +11,8 @@ extension Failure {
             case .contentLost:
                 "the server has lost this content. A machine that has it writes it with 'thicket tree get --offline'; "
                     + "remove the node and put the file again"
+            case .refused where error.reason.map { same($0, "guest-limit") } == true:
+                "the link has no files or bytes left"
             case .parentMissing: "the node above does not exist; 'thicket tree mkdir -p' makes it"
             case .contentMismatch where error.reason.map { same($0, "other-content") } == true:
                 "its bytes are not those that its author has signed: the server, with the help of a holder of the "
@@ -36,11 +38,17 @@ extension Failure {
         return switch error.code {
         case .keys:
             switch error.reason {
-            case "alarm", "needs-confirmation": .alarm
+            case "alarm", "needs-confirmation", "other-owner": .alarm
             case "absent": .notFound
             default: .offline
             }
         case .notFound, .parentMissing: .notFound
+        case .link:
+            switch error.reason {
+            case "malformed": .usage
+            case "other-account": .alarm
+            default: .unauthorized
+            }
         case .trunk, .invalidName, .noKeys, .receiver, .sharing: .usage
         case .refused: .refused
         case .network, .offline, .deadline: .offline

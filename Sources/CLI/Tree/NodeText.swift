@@ -8,6 +8,8 @@ struct NodeText: Sendable {
     let path: TreePath
     let node: Node
     let hasChildren: Bool
+    /// The guest of a link that has written it; nil for any other author.
+    var guest: UserID?
 
     /// Content and children decide what a node is to a person.
     enum Kind: String, Sendable {
@@ -28,7 +30,11 @@ struct NodeText: Sendable {
         let hasChildren = try await growing("cannot read \(TreeText.named(path))") { () throws(TreeError) in
             try await tree.hasChildren(.node(node.id))
         }
-        return NodeText(path: path, node: node, hasChildren: hasChildren)
+        let author = try await growing("cannot read \(TreeText.named(path))") { () throws(TreeError) in
+            try await tree.sharing.author(of: node.id)
+        }
+        return NodeText(
+            path: path, node: node, hasChildren: hasChildren, guest: author.flatMap { $0.isGuest ? $0 : nil })
     }
 
     /// `1.5 MiB  v3  2026-11-27 19:14  plan.md`; a name that others are below ends in `/`.
@@ -39,7 +45,9 @@ struct NodeText: Sendable {
         let time = node.modified ?? node.changed
         let version = node.version == 0 ? "new" : "v\(node.version)"
         let columns = [Self.padded(size, 10), Self.padded(version, 5), time.map { Days.text($0 / 1_000) } ?? "-"]
-        return columns.joined(separator: "  ") + "  " + short(name) + (node.isPending ? "  (not sent)" : "")
+        // Nothing proves which person has the link.
+        let author = guest.map { "  (by \(AuthorNames.guest($0)), \(AuthorNames.unverified))" } ?? ""
+        return columns.joined(separator: "  ") + "  " + short(name) + author + (node.isPending ? "  (not sent)" : "")
     }
 
     func short(_ name: String) -> String { name + (kind == .file ? "" : "/") }
@@ -58,6 +66,10 @@ struct NodeText: Sendable {
         if let changed = node.changed { object["changed"] = .number(JSONNumber(changed)) }
         if let burns = node.burnTime { object["burns"] = .number(JSONNumber(burns)) }
         if node.isPending { object["pending"] = .bool(true) }
+        if let guest {
+            object["author"] = .string(guest.text)
+            object["verified"] = .bool(false)
+        }
         if let invite = node.branch { object["branch"] = .string(invite.branch.text) }
         return JSONValue.object(object).serializedText + "\n"
     }

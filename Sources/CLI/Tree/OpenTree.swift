@@ -21,7 +21,8 @@ struct OpenTree: Sendable {
     let client: ClientSession
     let tree: Treesystem
     let account: Account
-    let keys: KeyCall
+    /// nil: the branch of a link, whose keys are not kept.
+    let keys: KeyCall?
 
     /// Opens the copy and, unless `isOnline` is false, starts to connect.
     ///
@@ -87,7 +88,7 @@ struct OpenTree: Sendable {
         let people = try? await open.client.people()
         var listener: Task<Void, Never>?
         if let people { listener = rotations.follow(await people.events) }
-        let result = await open.interruptible(body)
+        let result = await Self.interruptible { () throws(Failure) in try await body(open) }
         let refusal = isAboutQueue ? nil : await open.reportRefused()
         let waiting = await open.waitingCount
         // The events end with the tree, so that all are read: a conflict of the last moment is reported too.
@@ -112,14 +113,15 @@ struct OpenTree: Sendable {
         }
     }
 
-    private func interruptible<Value: Sendable>(
-        _ body: @escaping @Sendable (OpenTree) async throws(Failure) -> Value
+    /// Runs a body until it returns, or the user ends the command.
+    static func interruptible<Value: Sendable>(
+        _ body: @escaping @Sendable () async throws(Failure) -> Value
     ) async -> Result<Value, Failure> {
         let interrupts = Interrupts.stream()
         defer { Interrupts.release() }
         return await withTaskGroup(of: Result<Value, Failure>?.self) { group in
             group.addTask {
-                do throws(Failure) { return .success(try await body(self)) } catch { return .failure(error) }
+                do throws(Failure) { return .success(try await body()) } catch { return .failure(error) }
             }
             group.addTask {
                 for await _ in interrupts { return .failure(.interrupted) }
@@ -141,7 +143,7 @@ struct OpenTree: Sendable {
     func close() async {
         // A check of the own entries that was begun is made to its end, or the next command would begin it again.
         await (try? client.people())?.finishStartCheck(within: AlarmReports.checkTimeMax)
-        keys.keepNewer(client.account)
+        keys?.keepNewer(client.account)
         await client.close()
     }
 

@@ -100,6 +100,9 @@ public actor KeyBook: PeopleKeys {
         chain?.first { $0.keys.id.utf8.elementsEqual(id.utf8) }?.keys
     }
 
+    /// The entries of a user, if an answer had all of them.
+    func knownChain(of user: UserID) -> [KeyLogEntry]? { chains[user.text] }
+
     /// The newest keys from a look-up that begins after this call, or from one that is under way.
     func fresh(_ user: String) async -> PeopleState.Found {
         await shared(user) { book in await book.lookUp(user, isWhole: false) }

@@ -59,21 +59,25 @@ public final class AccountStore: AccountDirectory {
     ) throws(DirectoryError) -> Bool {
         try writing(entries, of: account) { () throws(SQLiteError) in
             guard try !isNameTaken(account) else { return false }
-            let row = try database.statement(
-                """
-                INSERT INTO account (user, app, name, folded, scheme, salt, n, r, p, verifier, recovery, access, created,
-                    changed, keys)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14)
-                """)
-            bind(account, to: row)
-            try row.bind(13, now).run()
-            if let bundle {
-                try database.statement("INSERT INTO bundle (user, version, content) VALUES (?1, 1, ?2)")
-                    .bind(1, account.user).bind(2, bundle).run()
-            }
+            try insert(account, bundle: bundle, now: now)
             try insert(token, of: account.user, in: account.app)
             return true
         }
+    }
+
+    /// Inserts the row of an account, and its bundle if it has one.
+    func insert(_ account: Account, bundle: [UInt8]?, now: Int64) throws(SQLiteError) {
+        let row = try database.statement(
+            """
+            INSERT INTO account (user, app, name, folded, scheme, salt, n, r, p, verifier, recovery, access, created,
+                changed, keys)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?14)
+            """)
+        bind(account, to: row)
+        try row.bind(13, now).run()
+        guard let bundle else { return }
+        try database.statement("INSERT INTO bundle (user, version, content) VALUES (?1, 1, ?2)")
+            .bind(1, account.user).bind(2, bundle).run()
     }
 
     /// Whether no account has the user id and no erasure of it is pending.
@@ -105,21 +109,10 @@ public final class AccountStore: AccountDirectory {
         }
     }
 
-    /// Deletes an account and schedules the erasure of its data; false when it does not exist. `now`: milliseconds.
+    /// Deletes an account with its guests and schedules the erasure of their data; false when it does not exist. `now`:
+    /// milliseconds.
     public func remove(_ user: String, in app: String, now: Int64) throws(DirectoryError) -> Bool {
-        try writing { () throws(SQLiteError) in
-            try database.statement("DELETE FROM account WHERE user = ?1 AND app = ?2").bind(1, user).bind(2, app).run()
-            guard database.changedRows == 1 else { return false }
-            for table in ["bundle", "account_code", "locked_wrap", "old_login"] {
-                try database.statement("DELETE FROM \(table) WHERE user = ?1").bind(1, user).run()
-            }
-            try database.statement("DELETE FROM pro WHERE app = ?1 AND user = ?2").bind(1, app).bind(2, user).run()
-            _ = try deleteTokens(nil, of: user, in: app)
-            // Maintenance finds the erasure in this table, also after a crash.
-            try database.statement("INSERT OR IGNORE INTO erasure (app, user, created) VALUES (?1, ?2, ?3)")
-                .bind(1, app).bind(2, user).bind(3, now).run()
-            return true
-        }
+        try writing { () throws(SQLiteError) in try AccountRows.remove(user, in: app, now: now, database) }
     }
 
     /// A line of the operator's list.

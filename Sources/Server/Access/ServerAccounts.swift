@@ -171,6 +171,7 @@ extension Metrics.LimitName {
             case .registrations: .registrations
             case .pairings: .pairings
             case .userTokens: .userTokens
+            case .guests: .guests
             }
     }
 }
@@ -180,6 +181,7 @@ extension AccountService.Rules {
         self.init()
         failuresPerMinute = config.failedLoginsPerMinute
         registrationsPerMinute = config.registrationsPerMinute
+        guestsPerAccountMax = config.guestsPerAccountMax
         let seconds = Double(config.tokenLifetime.wholeMilliseconds) / 1_000
         tokenLifetime = seconds > 0 ? seconds : nil
     }

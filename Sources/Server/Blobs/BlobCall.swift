@@ -38,6 +38,11 @@ public struct BlobCall: Sendable {
         }
     }
 
+    /// The owner of the branch through which a blob is read; nil for other requests, and for a read of the own tree.
+    var branchOwner: UserID? {
+        if case .read(_, let owner, _, _) = action { BranchName(owner)?.owner } else { nil }
+    }
+
     /// The upload and part that the request writes; nil for other requests.
     var part: (upload: BlobID, number: Int)? {
         if case .part(let upload, let number, _, _) = action { (upload, number) } else { nil }
@@ -62,6 +67,8 @@ public struct BlobOrder: Sendable {
     let call: BlobCall
     let app: AppID
     let user: UserID
+    /// Bytes that a guest may have in blobs and open uploads; nil for any other account.
+    var guestBytesMax: Int64?
 }
 
 /// The conditions of a read (RFC 9110, 13 and 14).

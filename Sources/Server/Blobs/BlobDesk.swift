@@ -40,7 +40,8 @@ final class BlobDesk {
         if let refusal = refusal(order, tenant) { return hub.respond(id, refusal) }
         loop.count(id, to: tenant)
         let transfer = BlobTransfer(
-            id, tenant: tenant, order, quota: BlobQuota(hub.limits), sendsFiles: loop.sendsFiles(id))
+            id, tenant: tenant, order, quota: BlobQuota(hub.limits, guest: order.guestBytesMax),
+            sendsFiles: loop.sendsFiles(id))
         entries[id] = Entry(transfer: transfer, isReceiving: order.call.hasBody)
         counts[tenant, default: 0] += 1
         if let part = order.call.part { parts[part.upload, default: []].insert(part.number) }

@@ -44,9 +44,10 @@ final class BlobTransfer: @unchecked Sendable {
 }
 
 extension BlobQuota {
-    init(_ limits: ServerLimits) {
+    /// - Parameter guest: bytes that a guest may have; nil for any other account.
+    init(_ limits: ServerLimits, guest: Int64? = nil) {
         self.init(
-            userBytesMax: Int64(limits.blobUserMax), appBytesMax: Int64(limits.blobAppMax),
+            userBytesMax: min(Int64(limits.blobUserMax), guest ?? .max), appBytesMax: Int64(limits.blobAppMax),
             uploadsMax: limits.blobUploadsMax)
     }
 }

@@ -7,7 +7,11 @@ extension Hub {
     func begin(_ call: BlobCall, on channel: Channel, _ admission: Admission) {
         guard admission.canWrite || !call.writes else { return answer(channel.session, BlobAnswer.readOnly) }
         guard let app = channel.session.app else { return }
-        actions.append(.blob(channel.session.id, BlobOrder(call: call, app: app, user: admission.user)))
+        actions.append(
+            .blob(
+                channel.session.id,
+                BlobOrder(
+                    call: call, app: app, user: admission.user, guestBytesMax: admission.guest?.bytesMax)))
     }
 
     /// Answers a request. Without such a request it has no effect.

@@ -68,6 +68,9 @@ public struct ServerConfig: Sendable, Equatable {
     /// Failed logins per minute from one address, 1...1,000,000.
     public var failedLoginsPerMinute: Int = 30
 
+    /// Guests of one account, which its links have, 0...10,000.
+    public var guestsPerAccountMax: Int = 100
+
     /// How long the token of a login is valid, 0 (until it is revoked) or 1 min...3,650 days.
     public var tokenLifetime: Duration = .zero
 

@@ -90,6 +90,9 @@ public enum ServerSettings {
         .integer(
             "failed-logins-per-minute", \.failedLoginsPerMinute, 1...largest,
             "Failed logins per minute from one address. For users behind a proxy see trust-proxy. A further one: 429."),
+        .integer(
+            "guests-per-account-max", \.guestsPerAccountMax, 0...10_000,
+            "Guests of one account: its links for people without an account. A further one: 409. 0 admits none."),
         .duration(
             "token-lifetime", \.tokenLifetime, 0...3_650 * day,
             "How long the token of a login is valid; 0 means until it is revoked."),

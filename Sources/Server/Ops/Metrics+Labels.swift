@@ -289,6 +289,8 @@ extension Metrics {
         case pairings
         /// A user has too many tokens: the oldest ended.
         case userTokens = "user_tokens"
+        /// An account has as many guests as it may have.
+        case guests
         /// Too many requests about blobs are in progress.
         case blobTransfers = "blob_transfers"
         /// Too many requests about blobs of one user, or parts of one upload, are in progress.

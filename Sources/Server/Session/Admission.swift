@@ -1,6 +1,7 @@
 import ThicketAuth
 import ThicketPlatform
 import ThicketProtocol
+import ThicketTreeShape
 
 /// A question about the token of an `init`: the store does not have it, and it has the form of a partner's token.
 public struct AdmissionRequest: Sendable {
@@ -41,17 +42,29 @@ struct Admission {
     let pass: PartnerPass?
     /// The token was a key of the app's administrators.
     let isAdministrator: Bool
+    /// The rights of a guest; nil for any other user.
+    let guest: GuestGrant?
 
     init(_ grant: TokenGrant, isAdministrator: Bool = false) {
         self.isAdministrator = isAdministrator
         (user, name, canWrite) = (grant.user, grant.name, !grant.isReadOnly)
-        (ends, pass) = (grant.expires, nil)
+        (ends, pass, guest) = (grant.expires, nil, grant.guest)
     }
 
     init(_ pass: PartnerPass, user: UserID) {
-        isAdministrator = false
+        (isAdministrator, guest) = (false, nil)
         (self.user, name, canWrite, self.pass) = (user, user, true, pass)
         ends = Int64(max(-1e15, min(1e15, (pass.ends * 1_000).rounded(.up))))
+    }
+}
+
+extension Admission {
+    /// Whether a channel or request may be the user's: a guest has branches of the account that has made it, and blobs
+    /// for them.
+    func permits(_ branch: BranchName?, _ call: RESTCall.Operation?) -> Bool {
+        guard !isAdministrator, let guest else { return isAdministrator || !user.isGuest }
+        if case .blob(let call)? = call { return call.branchOwner.map { $0 == guest.owner } ?? true }
+        return branch?.owner == guest.owner
     }
 }
 

@@ -116,6 +116,9 @@ extension Hub {
                 channel, InitRefusal(.serverError, "Only administrators have this bucket", limit: .administrators),
                 now: now)
         }
+        guard admission.permits(channel.branch, channel.session.exchange?.call.operation) else {
+            return refuse(channel, .noBranch, now: now)
+        }
         (channel.user, channel.name) = (admission.user, admission.name)
         channel.canWrite = admission.canWrite
         remember(channel, admission, now: now)

@@ -194,14 +194,20 @@ public struct TokenGrant: Hashable, Sendable {
     public let name: UserID
     /// Milliseconds since 1970; nil: valid until revoked.
     public let expires: Int64?
+    /// The rights of a guest; nil for any other account.
+    public let guest: GuestGrant?
 
     /// - Parameter name: nil if it equals `user`.
-    public init(app: AppID, user: UserID, isReadOnly: Bool, name: UserID? = nil, expires: Int64? = nil) {
+    public init(
+        app: AppID, user: UserID, isReadOnly: Bool, name: UserID? = nil, expires: Int64? = nil,
+        guest: GuestGrant? = nil
+    ) {
         self.app = app
         self.user = user
         self.isReadOnly = isReadOnly
         self.name = name ?? user
         self.expires = expires
+        self.guest = guest
     }
 
     /// Whether the token has not expired.

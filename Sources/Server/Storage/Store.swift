@@ -169,6 +169,10 @@ public protocol StoreReader: AnyObject {
     func hasEnded(_ user: UserID, in app: AppID) throws(StoreError) -> Bool
     /// Whether the key with this SHA-256 is an administrator key of the app. Sees changes by other processes at once.
     func isAdminKey(hash: [UInt8], of app: AppID) throws(StoreError) -> Bool
+    /// The bounds of a guest; nil when there is none of this id. Sees changes by other processes at once.
+    func guest(_ user: UserID, in app: AppID) throws(StoreError) -> GuestBounds?
+    /// Guests that have ended by `time` (milliseconds since 1970), the earliest first, at most `limit`.
+    func endedGuests(by time: Int64, limit: Int) throws(StoreError) -> [EndedGuest]
 }
 
 extension StoreReader {

@@ -24,6 +24,8 @@ public struct WriteBatch: Sendable {
     public private(set) var answers: [BatchAnswer] = []
     /// Policies of inboxes, in the order in which they were set.
     public private(set) var policies: [PolicyWrite] = []
+    /// What guests write by these changes.
+    public private(set) var guests: [GuestUse] = []
     private var entityPlaces = [EntityPlace: Int]()
     private var bucketPlaces = [BucketRow: Int]()
 
@@ -142,6 +144,9 @@ public struct WriteBatch: Sendable {
     /// Adds the policy of an inbox.
     mutating func append(_ policy: PolicyWrite) { policies.append(policy) }
 
+    /// Adds what a guest writes.
+    mutating func append(_ use: GuestUse) { guests.append(use) }
+
     /// Adds the final head of an entity.
     mutating func append(_ entity: EntityWrite) { entities.append(entity) }
 
@@ -166,6 +171,7 @@ public struct WriteBatch: Sendable {
         nodes = []
         answers = []
         policies = []
+        guests = []
         entityPlaces.removeAll(keepingCapacity: keepingCapacity)
         bucketPlaces.removeAll(keepingCapacity: keepingCapacity)
     }

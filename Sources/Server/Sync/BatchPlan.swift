@@ -79,7 +79,7 @@ struct BatchPlan {
     /// the receiver exists.
     private mutating func receiverPlace(_ receiver: UserID) throws(ChangeRejection) -> Int {
         if let known = trees.firstIndex(where: { $0.owner == receiver }) { return known }
-        guard request.copies.receivers.contains(receiver),
+        guard !receiver.isGuest, request.copies.receivers.contains(receiver),
             let bucket = try Receivers(shard: shard).tree(of: receiver, in: caller.app),
             try Receivers(shard: shard).policy(of: bucket).admits(caller.user)
         else { throw ChangeRejection(TreeRefusal.blocked) }

@@ -21,9 +21,11 @@ extension ShardCore {
         }
         do throws(OperationRejection) {
             if request.hasCopies { try request.copies.check() }
+            let guest = try GuestCheck(shard: self).use(request, in: bucket, now: submitted.now)
             var plan = BatchPlan(of: bucket, request, in: self, now: submitted.now)
             let results = try Self.results(of: batch, in: &plan)
             try write(plan, of: request, results, submitted, to: bucket)
+            if let guest { group.add(guest) }
         } catch {
             refuse(submitted, error.reason, at: error.operation)
             // The refusal may follow from what the open group has decided for another tree: if the group is not

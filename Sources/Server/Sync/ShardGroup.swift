@@ -81,6 +81,9 @@ struct ShardGroup {
         add(.batch(answer), of: bucket.id, active: bucket)
     }
 
+    /// Adds what the changes of a guest's batch count for.
+    mutating func add(_ use: GuestUse) { batch.append(use) }
+
     /// The answers of the bucket depend on rows of the group, also if none of them is the bucket's own.
     mutating func touch(_ bucket: ActiveBucket) { parts[partIndex(of: bucket.id, bucket)].isTouched = true }
 

@@ -48,6 +48,8 @@ public struct TreeError: Error, Sendable, Equatable, CustomStringConvertible {
         public static let keys = Code(rawValue: "keys")
         /// The list of a shared branch does not permit the change, or cannot be changed so; `reason` says why.
         public static let sharing = Code(rawValue: "sharing")
+        /// A link to a branch cannot be used; `reason` says why.
+        public static let link = Code(rawValue: "link")
         /// A limit of this library was reached.
         public static let limit = Code(rawValue: "limit")
         /// The local store failed: full disk, I/O error, damaged file.

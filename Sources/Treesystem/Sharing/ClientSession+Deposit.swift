@@ -20,6 +20,7 @@ extension ClientSession {
     ///   - modified: milliseconds since 1970 at which the content was last changed; nil: not stated.
     ///   - attachments: nodes directly below, with different names, at most 63. They need the letter `W`.
     ///   - id: the id of the node, from `NodeID.random()`, for calls that may be repeated; nil: a new one.
+    ///   - progress: receives the bytes that were transferred, for contents that are not in the record.
     /// - Returns: the id of the node.
     /// - Throws: `noKeys`; `keys` when the owner has no keys that may be used; `refused` with the server's word when
     ///   the list does not permit it; `nameTaken`, `network`, `content`, `store`, `limit`, `closed`.
@@ -27,7 +28,8 @@ extension ClientSession {
     public func deposit(
         _ content: NodeSections, named name: NodeName, into owner: UserID, root: NodeID,
         tags: [NodeMetadata.AppTag] = [], modified: Int64? = nil,
-        attachments: [(name: NodeName, content: NodeSections)] = [], id: NodeID? = nil
+        attachments: [(name: NodeName, content: NodeSections)] = [], id: NodeID? = nil,
+        progress: @escaping @Sendable (TransferProgress) -> Void = { _ in }
     ) async throws(TreeError) -> NodeID {
         if parts.isClosed { throw .closed }
         guard let identity = messageIdentity else {
@@ -44,7 +46,7 @@ extension ClientSession {
             [Deposit.Part(draft, content, id: id ?? .random())]
             + attachments.map { Deposit.Part(NodeDraft($0.name), $0.content) }
         let branch = BranchName(of: owner, root: root)
-        try await Deposit(self, branch, nodes, by: identity, isRepeated: id != nil).run()
+        try await Deposit(self, branch, nodes, by: identity, isRepeated: id != nil).run(progress)
         return nodes[0].id
     }
 }

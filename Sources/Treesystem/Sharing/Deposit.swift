@@ -45,11 +45,11 @@ actor Deposit {
         self.isRepeated = isRepeated
     }
 
-    func run() async throws(TreeError) {
+    func run(_ progress: @escaping @Sendable (TransferProgress) -> Void) async throws(TreeError) {
         let contents = try TreeContents(temporary: HTTPBlobTransport(session, branch))
         do throws(TreeError) {
             try await prepare()
-            for place in parts.indices { try await seal(place, contents) }
+            for place in parts.indices { try await seal(place, contents, progress) }
             try makeBody()
             try await send()
         } catch {
@@ -80,7 +80,9 @@ actor Deposit {
     }
 
     /// Small contents are in the record, others are uploaded first.
-    private func seal(_ place: Int, _ contents: TreeContents) async throws(TreeError) {
+    private func seal(
+        _ place: Int, _ contents: TreeContents, _ progress: @escaping @Sendable (TransferProgress) -> Void
+    ) async throws(TreeError) {
         do throws(ContentError) {
             let blob: SpooledBlob
             switch try await contents.disk.spool(parts[place].sections, node: parts[place].id) {
@@ -91,7 +93,7 @@ actor Deposit {
             case .blob(let spooled): blob = spooled
             }
             let uploaded = try await contents.uploader.upload(
-                blob.file, state: [], control: UploadControl(), save: { _ in }, progress: { _ in }, trouble: { _ in })
+                blob.file, state: [], control: UploadControl(), save: { _ in }, progress: progress, trouble: { _ in })
             parts[place].draft.content = .blob(blob.plan, uploaded)
         } catch { throw TreeError(error) }
     }

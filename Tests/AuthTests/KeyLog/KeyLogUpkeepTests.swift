@@ -58,7 +58,7 @@ struct KeyLogUpkeepTests {
         let (ann, bob) = (KeyLogServer.Person("ann", 2), KeyLogServer.Person("bob", 3))
         let token = try bench.signUp(ann, entries: nil).string("access_token")
         bench.stop()
-        try Self.makeOlder(bench.path)
+        try Self.makeOlder(bench.path, before: "CREATE TABLE key_entry ")
         let again = try KeyLogServer(after: bench)
         defer { again.stop() }
         #expect(try again.ask("GET", "keylog/head", token: token).object?["head"] == .null)
@@ -76,9 +76,11 @@ struct KeyLogUpkeepTests {
         #expect(try Self.findings(again).isEmpty)
     }
 
-    /// Puts a store in place of another: as far as that existed before key logs, with the same rows.
-    private static func makeOlder(_ path: String) throws {
-        let before = try #require(Schema.migrations.firstIndex { $0.contains("CREATE TABLE key_entry ") })
+    /// Puts a store in place of another: as far as that existed before a migration, with the same rows.
+    ///
+    /// - Parameter statement: of the migration.
+    static func makeOlder(_ path: String, before statement: String) throws {
+        let before = try #require(Schema.migrations.firstIndex { $0.contains(statement) })
         let old = try Database(path: path + ".old")
         for migration in Schema.migrations.prefix(before) { try old.execute(migration) }
         try old.execute("ATTACH '\(path)' AS newer")

@@ -178,7 +178,7 @@ struct TreeStoreTests {
             DROP INDEX node_sender; ALTER TABLE node DROP COLUMN sender; DROP TABLE inbox_policy; DROP TABLE key_entry;
             DROP TABLE key_log; DROP TABLE key_rotation; DROP INDEX node_shared; DROP INDEX node_member;
             ALTER TABLE node DROP COLUMN shared; ALTER TABLE node DROP COLUMN member; ALTER TABLE chg DROP COLUMN aud;
-            PRAGMA user_version=\(Schema.version - 6)
+            DROP TABLE guest; PRAGMA user_version=\(Schema.version - 7)
             """, in: "thicket.db")
         _ = try SQLiteStore(path: path, settings: .testing).makeWriter()
         let database = try Database(path: path)

@@ -22,13 +22,18 @@ final class PeopleBench: Sendable {
     private let witnesses: [Ed25519.VerifyingKey]
     private let limits: ServerLimits
     let port: Int
-    private let apiKey: String
+    let apiKey: String
+    private let clock: (@Sendable () -> Int64)?
 
-    init(witnesses: [Ed25519.VerifyingKey] = [], limits: ServerLimits = ServerLimits()) throws {
+    /// - Parameter clock: of the server, milliseconds since 1970; nil: the machine's.
+    init(
+        witnesses: [Ed25519.VerifyingKey] = [], limits: ServerLimits = ServerLimits(),
+        clock: (@Sendable () -> Int64)? = nil
+    ) throws {
         mkdir(folder, 0o700)
         let path = folder + "/thicket.db"
-        (self.witnesses, self.limits) = (witnesses, limits)
-        let server = try Self.server(folder, blobs, witnesses, limits) {
+        (self.witnesses, self.limits, self.clock) = (witnesses, limits, clock)
+        let server = try Self.server(folder, blobs, witnesses, limits, clock: clock) {
             let admin = try StoreAdmin(path: path)
             let app = try AppID("notes")
             try admin.createApp(app, now: 0)
@@ -41,15 +46,19 @@ final class PeopleBench: Sendable {
     /// Starts a server on a folder, after something was done with its database.
     private static func server<Made>(
         _ folder: String, _ blobs: MemoryBlobStore, _ witnesses: [Ed25519.VerifyingKey], _ limits: ServerLimits,
-        port: Int = 0, _ before: () throws -> Made
+        port: Int = 0, clock: (@Sendable () -> Int64)?, _ before: () throws -> Made
     ) throws -> (running: TestServer, made: Made) {
         let path = folder + "/thicket.db"
         let store = try SQLiteStore(path: path)
         let key: ServerKey = try .load(folder + "/server.key")
         let made = try before()
         let logs = KeyLogs(path: path)
+        // Partners come with a clock; this server has none.
+        let partners = clock.map { clock in
+            TestPartners(directory: { try PartnerStore(path: path, key: key, keyLogs: logs) }, clock: clock)
+        }
         let server = try TestServer(
-            store: store,
+            store: store, partners: partners,
             accounts: AccountAccess(secrets: key.accountSecrets) { try AccountStore(path: path, keyLogs: logs) },
             keyLog: KeyLogAccess(path: path, key: try .load(folder + "/keylog.key"), logs: logs, witnesses: witnesses),
             blobs: blobs
@@ -68,7 +77,7 @@ final class PeopleBench: Sendable {
             server?.abort()
             server = nil
         }
-        let (server, _) = try Self.server(folder, blobs, witnesses, limits, port: port) {}
+        let (server, _) = try Self.server(folder, blobs, witnesses, limits, port: port, clock: clock) {}
         running.withLock { $0 = server }
     }
 
@@ -81,6 +90,39 @@ final class PeopleBench: Sendable {
     func blob(_ id: BlobID) throws -> [UInt8]? {
         guard let reader = try blobs.open(id) else { return nil }
         return try reader.read(at: 0, count: Int(reader.length))
+    }
+
+    /// All bytes of the server's database.
+    func stored() throws -> Stored {
+        var bytes = [UInt8]()
+        for end in ["", "-wal"] {
+            let file = open(folder + "/thicket.db" + end, O_RDONLY)
+            guard file >= 0 else { continue }
+            defer { Glibc.close(file) }
+            var part = [UInt8](repeating: 0, count: 1 << 20)
+            while case let count = read(file, &part, part.count), count > 0 { bytes += part.prefix(count) }
+        }
+        return Stored(bytes: bytes)
+    }
+
+    /// Bytes that a server has stored.
+    struct Stored {
+        let bytes: [UInt8]
+
+        func contains(_ text: [UInt8]) -> Bool {
+            guard let first = text.first else { return false }
+            return bytes.withUnsafeBytes { all in
+                var place = 0
+                while place + text.count <= all.count {
+                    guard let start = all.baseAddress.map({ $0 + place }),
+                        let found = memchr(start, Int32(first), all.count - place - text.count + 1)
+                    else { return false }
+                    if memcmp(found, text, text.count) == 0 { return true }
+                    place += start.distance(to: found) + 1
+                }
+                return false
+            }
+        }
     }
 
     /// Whether a record refers to a blob; nil when the server does not know it.

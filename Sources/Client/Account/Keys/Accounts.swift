@@ -193,6 +193,14 @@ extension ThicketApp {
         Accounts(app: calls.app, device: calls.deviceId, api: try AccountAPIClient(calls, stretch: stretch))
     }
 
+    /// As above, with another key derivation and other rules, for tests.
+    package func accounts(
+        _ stretch: AccountAPIClient.Stretch?, _ rules: PasswordRules
+    ) throws(ClientError) -> Accounts {
+        Accounts(
+            app: calls.app, device: calls.deviceId, api: try AccountAPIClient(calls, stretch: stretch), rules: rules)
+    }
+
     /// The session of a login, with the account's keys: sealed buckets open by name.
     public func resume(_ login: SignedIn) async throws(ClientError) -> ClientSession {
         try await resume(login.account, accessToken: login.accessToken)

@@ -254,6 +254,8 @@ struct KeyLogService {
         var meter = appends
         try admit(&meter, user, asked)
         appends = meter
+        // The entries of a guest come with its account, from its owner.
+        guard !GuestName.isGuest(user) else { throw Refusal(AccountAnswer.notForGuests) }
         let entries: [KeyLogEntry]
         switch SentEntries.read(asked.request.body) {
         case .success(let sent): entries = sent

@@ -166,11 +166,18 @@ public struct MaintenanceBatch: Sendable, Hashable {
     public var erasures: [Erasure] = []
     /// Answers of batches to delete.
     public var batchAnswers: [BatchPlace] = []
+    /// Guests that have ended, to be removed with their accounts.
+    public var endedGuests: [EndedGuest] = []
+    /// The time of the plan for `endedGuests`, milliseconds since 1970.
+    public var endedBy: Int64 = 0
     /// Maximum number of heads to write into their table (`WriteBehindHeads`).
     public var headsMax = 0
 
     /// Creates an empty batch.
     public init() {}
+
+    /// Rows of a guest, its account and its logins, about.
+    static let rowsPerGuest = 8
 
     /// Maximum number of rows that applying the batch writes or removes. A group of changes may have to wait for this
     /// work (`RetentionSettings.rowsPerBatch`).
@@ -181,7 +188,7 @@ public struct MaintenanceBatch: Sendable, Hashable {
         }
         for work in segments { count += work.segments.count + work.replaced }
         for merge in changeIDMerges { count += merge.blocks.count + merge.replaced }
-        count += batchAnswers.count
+        count += batchAnswers.count + endedGuests.count * Self.rowsPerGuest
         return erasures.reduce(count + changeIDRuns.count + headsMax) { $0 + $1.rowsMax }
     }
 
@@ -208,6 +215,6 @@ public struct MaintenanceBatch: Sendable, Hashable {
     /// Whether the batch contains no work.
     public var isEmpty: Bool {
         cuts.isEmpty && segments.isEmpty && forgettings.isEmpty && changeIDRuns.isEmpty && changeIDMerges.isEmpty
-            && unusedClients == nil && erasures.isEmpty && batchAnswers.isEmpty && headsMax == 0
+            && unusedClients == nil && erasures.isEmpty && batchAnswers.isEmpty && endedGuests.isEmpty && headsMax == 0
     }
 }

@@ -46,6 +46,7 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreMaintenance {
         if visited == nil {
             guard now >= nextVisit else { return nil }
             if let batch = try nextOldAnswers(now: now) { return batch }
+            if let batch = try nextEndedGuests(now: now) { return batch }
             visited = 0
         }
         while let after = visited {
@@ -67,6 +68,14 @@ final class RetentionPlanner<Reader: RetentionSource>: StoreMaintenance {
         for place in old where batch.isEmpty || batch.byteCount + place.bytes <= settings.bytesPerBatch {
             batch.batchAnswers.append(place)
         }
+        return batch.isEmpty ? nil : batch
+    }
+
+    /// Guests whose time is over, before each pass over the buckets. They log in no more since then.
+    private func nextEndedGuests(now: Int64) throws(StoreError) -> MaintenanceBatch? {
+        var batch = MaintenanceBatch()
+        let count = max(1, settings.rowsPerBatch / MaintenanceBatch.rowsPerGuest)
+        (batch.endedGuests, batch.endedBy) = (try reader.endedGuests(by: now, limit: count), now)
         return batch.isEmpty ? nil : batch
     }
 

@@ -35,6 +35,7 @@ extension SQLiteWriter {
             for segments in work.segments { try replaceSegments(segments) }
             for forgetting in work.forgettings { try forget(forgetting) }
             if !work.batchAnswers.isEmpty { try nodeRows.remove(work.batchAnswers) }
+            try end(work.endedGuests, now: work.endedBy)
             for run in work.changeIDRuns where try archive(run) {
                 moved.insert(run.bucket)
             }

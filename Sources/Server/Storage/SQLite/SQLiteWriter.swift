@@ -105,6 +105,11 @@ final class SQLiteWriter: SQLiteReader, StoreWriter {
             }
             for answer in batch.answers { try nodeRows.write(answer) }
             for policy in batch.policies { try nodeRows.write(policy) }
+            for use in batch.guests where try !use.write(at: batch.time, database) {
+                // The changes are decided again, and refused.
+                isStale = true
+                throw SQLiteError.refused("a guest was removed, or has reached a bound")
+            }
             for (bucket, news) in zip(batch.buckets, batch.news) {
                 try write(bucket, isNew: batch.newBuckets.contains(bucket.row), news)
             }

@@ -67,6 +67,8 @@ enum Schema {
         //   hash of the password or keyed hash of the key; `recovery` keyed hash of the proof of the recovery words;
         //   `access` access key sealed by the client, empty while the account is locked; `changed` time of the latest
         //   change; `keys` number of access keys so far (`Account.KeyProof.keyNumber`).
+        // - guest (accounts of links): `owner` the account that has made it; `root` the id of the branch's root; `kind`
+        //   `Guest.Kind`; `deposits`, `bytes` what it has written.
         // - bundle, entity_bundle: `content` sealed keys of an account or of a partner's user; the other columns as in
         //   account.
         // - erasure: users whose data is to be erased.
@@ -265,6 +267,14 @@ enum Schema {
         CREATE INDEX node_shared ON node (b) WHERE shared IS NOT NULL;
         CREATE INDEX node_member ON node (b, parent, member) WHERE member IS NOT NULL;
         ALTER TABLE chg ADD COLUMN aud BLOB;
+        """,
+        // Guests of links.
+        """
+        CREATE TABLE guest (user TEXT PRIMARY KEY, app TEXT NOT NULL, owner TEXT NOT NULL, root TEXT NOT NULL,
+            kind INTEGER NOT NULL, created INTEGER NOT NULL, expires INTEGER NOT NULL, deposits_max INTEGER NOT NULL,
+            bytes_max INTEGER NOT NULL, deposits INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID;
+        CREATE INDEX guest_owner ON guest (app, owner);
+        CREATE INDEX guest_end ON guest (expires);
         """,
     ]
 
