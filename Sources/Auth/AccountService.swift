@@ -296,7 +296,8 @@ public struct AccountService {
         _ = try directory { (d) throws(DirectoryError) in
             try d.endTokens(id, of: account.user, in: account.app)
         }
-        notes.ended = owner
+        // Several people may hold one link: the end of one's login is not that of the others.
+        if !GuestName.isGuest(account.user) { notes.ended = owner }
         return AccountAnswer.noContent
     }
 }

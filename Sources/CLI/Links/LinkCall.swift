@@ -100,7 +100,7 @@ enum LinkCall {
         let account = try Account(of: link, call)
         let passphrase =
             link.needsPassphrase
-            ? try await Secrets.secret(call, "passphrase", label: "Passphrase of the link: ", isNew: false) : nil
+            ? try await Secrets.secret(call, "link-passphrase", label: "Passphrase of the link: ", isNew: false) : nil
         let holder = try await growing(what) { () throws(TreeError) in
             try await link.open(
                 passphrase: passphrase, options: account.sessionOptions(isOnline: true), stretch: account.stretch,

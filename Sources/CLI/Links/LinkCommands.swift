@@ -6,9 +6,9 @@ enum LinkCommands {
 
     private static let accountOptions = ThicketProgram.accountOptions
     private static let passphraseFile = Option.value(
-        "passphrase-file", "FILE",
-        "the passphrase from this file or '-' for standard input; else it is asked for (THICKET_PASSPHRASE_FILE, "
-            + "THICKET_PASSPHRASE)", completion: .file)
+        "link-passphrase-file", "FILE",
+        "the passphrase from this file or '-' for standard input; else it is asked for (THICKET_LINK_PASSPHRASE_FILE, "
+            + "THICKET_LINK_PASSPHRASE)", completion: .file)
     /// A holder has neither profile nor login.
     private static let holderOptions: [Option] =
         [passphraseFile]

@@ -18,10 +18,10 @@ enum TreeLinkCall {
         let argument = try TreeArgument(call.argument("PATH"))
         let purpose = try purpose(call)
         let limits = try limits(call, purpose)
-        let wantsPassphrase = call.flag("passphrase") || call.value("passphrase-file") != nil
+        let wantsPassphrase = call.flag("passphrase") || call.value("link-passphrase-file") != nil
         let passphrase =
             wantsPassphrase
-            ? try await Secrets.secret(call, "passphrase", label: "Passphrase of the link: ", isNew: true) : nil
+            ? try await Secrets.secret(call, "link-passphrase", label: "Passphrase of the link: ", isNew: true) : nil
         try await OpenTree.run(call, isOnline: true) { open throws(Failure) in
             try await open.ready(unmade)
             let node = try await ShareCall.root(argument, in: open)
@@ -148,8 +148,9 @@ enum TreeLinkCall {
                         ? "\(path) has no link \(name): 'thicket tree links' lists them"
                         : "\(found.count) links begin with \(name): name more of it", .notFound)
             }
+            let removal = links.removal(of: guest, from: root, timeout: .seconds(OpenTree.longestWaitSeconds))
             try await open.waiting(.unread("the link may be open still: repeat the command")) { () throws(TreeError) in
-                try await links.remove(guest, from: root, timeout: .seconds(OpenTree.longestWaitSeconds))
+                try await removal.run()
             }
             try LineOutput.write("link \(AuthorNames.link(of: guest)) to \(TreeText.shown(argument.path)) has ended\n")
         }

@@ -38,9 +38,9 @@ public struct BlobCall: Sendable {
         }
     }
 
-    /// The owner of the branch through which a blob is read; nil for other requests, and for a read of the own tree.
-    var branchOwner: UserID? {
-        if case .read(_, let owner, _, _) = action { BranchName(owner)?.owner } else { nil }
+    /// The branch through which a blob is read; nil for other requests, and for a read of the own tree.
+    var branch: BranchName? {
+        if case .read(_, let owner, _, _) = action { BranchName(owner) } else { nil }
     }
 
     /// The upload and part that the request writes; nil for other requests.

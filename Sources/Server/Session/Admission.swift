@@ -59,12 +59,13 @@ struct Admission {
 }
 
 extension Admission {
-    /// Whether a channel or request may be the user's: a guest has branches of the account that has made it, and blobs
-    /// for them.
+    /// Whether a channel or request may be the user's: a guest has the branch that it was made for, and blobs for
+    /// it.
     func permits(_ branch: BranchName?, _ call: RESTCall.Operation?) -> Bool {
         guard !isAdministrator, let guest else { return isAdministrator || !user.isGuest }
-        if case .blob(let call)? = call { return call.branchOwner.map { $0 == guest.owner } ?? true }
-        return branch?.owner == guest.owner
+        let place = BranchName(of: guest.owner, root: guest.root)
+        if case .blob(let call)? = call { return call.branch.map { $0 == place } ?? true }
+        return branch == place
     }
 }
 

@@ -1,20 +1,27 @@
 public import ThicketProtocol
+public import ThicketTreeShape
 
 /// What a token of a guest may do beside its user id (decision 0067).
 public struct GuestGrant: Hashable, Sendable {
-    /// The account that has made the guest: the only one whose branches it uses.
+    /// The account that has made the guest.
     public let owner: UserID
+    /// The root of the only branch that it uses.
+    public let root: NodeID
     /// Bytes of blobs that it may have at one time.
     public let bytesMax: Int64
 
     /// The rights of a guest.
-    public init(owner: UserID, bytesMax: Int64) { (self.owner, self.bytesMax) = (owner, bytesMax) }
+    public init(owner: UserID, root: NodeID, bytesMax: Int64) {
+        (self.owner, self.root, self.bytesMax) = (owner, root, bytesMax)
+    }
 }
 
 /// What a guest has left, as its row says.
 public struct GuestBounds: Hashable, Sendable {
     /// The account that has made the guest.
     public let owner: UserID
+    /// The root of the branch that it uses.
+    public let root: NodeID
     /// When it ends, milliseconds since 1970.
     public let expires: Int64
     /// Deposits that it may still make.
@@ -23,8 +30,8 @@ public struct GuestBounds: Hashable, Sendable {
     public let bytesLeft: Int64
 
     /// The bounds of a guest.
-    public init(owner: UserID, expires: Int64, depositsLeft: Int64, bytesLeft: Int64) {
-        (self.owner, self.expires) = (owner, expires)
+    public init(owner: UserID, root: NodeID, expires: Int64, depositsLeft: Int64, bytesLeft: Int64) {
+        (self.owner, self.root, self.expires) = (owner, root, expires)
         (self.depositsLeft, self.bytesLeft) = (depositsLeft, bytesLeft)
     }
 }

@@ -12,7 +12,7 @@ struct GuestCheck {
         guard let member = request.member, member.user.isGuest else { return nil }
         let use = try Self.use(request.batch, by: member, in: bucket.id.app)
         do throws(ChangeRejection) {
-            try check(use, of: member.user, in: bucket, now: now)
+            try check(use, of: member, in: bucket, now: now)
         } catch { throw OperationRejection(error, at: nil) }
         return use
     }
@@ -22,11 +22,16 @@ struct GuestCheck {
         _ batch: TreeBatch, by member: TreeBatchRequest.Member, in app: AppID
     ) throws(OperationRejection) -> GuestUse {
         var use = GuestUse(app: app, user: member.user)
+        // Attachments come with their deposit, so that deposits bound all nodes.
+        let nodes = Set(batch.operations.map(\.node))
         for (index, operation) in batch.operations.enumerated() {
             guard case .put(_, 0, let record) = operation, record.shareList == nil else {
                 throw OperationRejection(ChangeRejection(TreeRefusal.notPermitted(.noWrite)), at: index)
             }
-            if record.parent == .node(member.root) { use.deposits += 1 }
+            guard case .node(let parent) = record.parent, parent == member.root || nodes.contains(parent) else {
+                throw OperationRejection(ChangeRejection(TreeRefusal.notPermitted(.noWrite)), at: index)
+            }
+            if parent == member.root { use.deposits += 1 }
             use.bytes += Int64(record.object.serializedSize)
             guard case .blob(_, let length, _)? = record.data else { continue }
             use.bytes = use.bytes.addingClamped(Int64(clamping: length))
@@ -35,11 +40,11 @@ struct GuestCheck {
     }
 
     private func check(
-        _ use: GuestUse, of user: UserID, in bucket: ActiveBucket, now: Int64
+        _ use: GuestUse, of member: TreeBatchRequest.Member, in bucket: ActiveBucket, now: Int64
     ) throws(ChangeRejection) {
-        let (store, app) = (shard.store, bucket.id.app)
+        let (store, app, user) = (shard.store, bucket.id.app, member.user)
         let bounds = try shard.reading { () throws(StoreError) in try store.guest(user, in: app) }
-        guard let bounds, bounds.owner == bucket.id.user, now < bounds.expires else {
+        guard let bounds, bounds.owner == bucket.id.user, bounds.root == member.root, now < bounds.expires else {
             throw ChangeRejection(TreeRefusal.notPermitted(.noRead))
         }
         var (deposits, bytes) = (use.deposits, use.bytes)

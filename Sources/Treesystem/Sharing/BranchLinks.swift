@@ -101,15 +101,13 @@ public struct BranchLinks: Sendable {
     public func remove(
         _ guest: UserID, from root: NodeID, rekey: Rekey = .lazy, timeout: Duration = .seconds(60)
     ) async throws(TreeError) {
-        let isMember = try await tree.sharing.members(of: root)?[guest] != nil
-        if isMember {
-            let operation = try await tree.sharing.remove(guest, from: root, rekey: rekey)
-            try await tree.wait(for: operation, timeout: timeout)
-        }
-        let wasThere: Bool
-        do throws(ClientError) { wasThere = try await session.removeGuest(guest) } catch { throw TreeError(error) }
-        guard isMember || wasThere else { throw TreeError(.notFound, "there is no such link") }
+        try await removal(of: guest, from: root, rekey: rekey, timeout: timeout).run()
     }
+
+    /// A removal that is ready to run: callers that pass it to a task need not pass the ids.
+    package func removal(
+        of guest: UserID, from root: NodeID, rekey: Rekey = .lazy, timeout: Duration
+    ) -> LinkRemoval { LinkRemoval(session, tree, guest, root, rekey, timeout) }
 
     // MARK: - Parts
 

@@ -57,7 +57,7 @@ struct LinkCommandTests {
     func reading() throws {
         try homes.shell("mkdir -p trip/days && echo one > trip/days/first && head -c 1M /dev/urandom > trip/film")
         try homes.tree("put", "-r", homes.path("trip"), "trip")
-        let given = ["THICKET_PASSPHRASE": "sesame"]
+        let given = ["THICKET_LINK_PASSPHRASE": "sesame"]
         let made = text(
             try homes.bench.good(["tree", "link", "trip", "--read", "--passphrase"], variables: given))
         let listed = try link("list", made, variables: given)
@@ -66,7 +66,7 @@ struct LinkCommandTests {
         let got = try link("get", made, homes.path("copy"), variables: given)
         #expect(got.code == 0, "\(got)")
         try homes.shell("diff -r trip copy")
-        let wrong = try link("list", made, variables: ["THICKET_PASSPHRASE": "open"])
+        let wrong = try link("list", made, variables: ["THICKET_LINK_PASSPHRASE": "open"])
         #expect(wrong.code == 6 && wrong.errors.contains("passphrase"), "\(wrong)")
         let put = try link("put", made, homes.path("trip/film"), variables: given)
         #expect(put.code == 2 && put.errors.contains("link get"), "\(put)")

@@ -64,7 +64,7 @@ struct LinkTests {
         let other = await refusal {
             try await holder.session.deposit(.text("x"), named: name, into: link.owner, root: box.other)
         }
-        #expect(other?.reason == "permission")
+        #expect(other?.reason == "unauthorized", "the guest of one branch is none of another: \(other.debugDescription)")
         try await holder.deposit(.text("the only one"), named: name)
         let second = await refusal { try await holder.deposit(.text("one more"), named: name) }
         #expect(second?.code == .refused && second?.reason == "guest-limit", "\(second.debugDescription)")
@@ -84,6 +84,20 @@ struct LinkTests {
         #expect(try await box.tree.children(of: .node(box.other)).isEmpty)
         #expect(try await box.tree.children(of: .trunk(.inbox)).isEmpty)
         await holder.close()
+        await box.close()
+    }
+
+    @Test("K18: several people hold one link, and the end of one's login is not that of the others")
+    func holders() async throws {
+        let box = try await LinkBench().box()
+        let link = try await box.links.make(box.root, for: .deposit, limits: LinkLimits(deposits: 2))
+        let (first, second) = (try await link.open(), try await link.open())
+        try await first.deposit(.text("one"), named: try NodeName("first"))
+        await first.close()
+        try await second.deposit(.text("two"), named: try NodeName("second"))
+        await second.close()
+        _ = try await box.arrived("first")
+        _ = try await box.arrived("second")
         await box.close()
     }
 

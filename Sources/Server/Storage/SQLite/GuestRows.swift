@@ -1,23 +1,24 @@
 import ThicketProtocol
 import ThicketSQLite
+import ThicketTreeShape
 
 /// The table `guest` as the store's readers and its writer use it: bounds of guests, and their end.
 extension SQLiteReader {
     final func guest(_ user: UserID, in app: AppID) throws(StoreError) -> GuestBounds? {
-        typealias Row = (owner: String, expires: Int64, deposits: Int64, bytes: Int64)
+        typealias Row = (owner: String, root: String, expires: Int64, deposits: Int64, bytes: Int64)
         let found: Row? = try storing("looking for a guest") { () throws(SQLiteError) in
             try database.statement(
                 """
-                SELECT owner, expires, deposits_max - deposits, bytes_max - bytes FROM guest
+                SELECT owner, root, expires, deposits_max - deposits, bytes_max - bytes FROM guest
                 WHERE user = ?1 AND app = ?2
                 """
             ).bind(1, user.text).bind(2, app.text).first {
-                ($0.text(0), $0.integer(1), $0.integer(2), $0.integer(3))
+                ($0.text(0), $0.text(1), $0.integer(2), $0.integer(3), $0.integer(4))
             }
         }
-        guard let found else { return nil }
+        guard let found, let root = NodeID(text: found.root) else { return nil }
         return GuestBounds(
-            owner: try .stored(found.owner), expires: found.expires, depositsLeft: found.deposits,
+            owner: try .stored(found.owner), root: root, expires: found.expires, depositsLeft: found.deposits,
             bytesLeft: found.bytes)
     }
 

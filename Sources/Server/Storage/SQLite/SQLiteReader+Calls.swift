@@ -1,5 +1,6 @@
 import ThicketProtocol
 import ThicketSQLite
+import ThicketTreeShape
 
 extension SQLiteReader: StoreReader {
     final func lastGlobalID() throws(StoreError) -> GlobalID {
@@ -326,13 +327,14 @@ extension SQLiteReader: StoreReader {
 
     final func grant(tokenHash: [UInt8]) throws(StoreError) -> TokenGrant? {
         typealias Row = (
-            app: String, user: String, isReadOnly: Bool, expires: Int64?, name: String?, owner: String?, bytes: Int64?,
-            end: Int64?
+            app: String, user: String, isReadOnly: Bool, expires: Int64?, name: String?, owner: String?, root: String?,
+            bytes: Int64?, end: Int64?
         )
         let found: Row? = try storing("looking for a token") { () throws(SQLiteError) in
             try database.statement(
                 """
-                SELECT t.app, t.user, t.read_only, t.expires, a.name, g.owner, g.bytes_max, g.expires FROM token AS t
+                SELECT t.app, t.user, t.read_only, t.expires, a.name, g.owner, g.root, g.bytes_max, g.expires
+                FROM token AS t
                 LEFT JOIN account AS a ON a.user = t.user AND a.app = t.app
                 LEFT JOIN guest AS g ON g.user = t.user AND g.app = t.app
                 WHERE t.hash = ?1 AND NOT EXISTS (SELECT 1 FROM erasure AS e WHERE e.app = t.app AND e.user = t.user)
@@ -340,8 +342,8 @@ extension SQLiteReader: StoreReader {
             ).bind(1, tokenHash).first {
                 (
                     $0.text(0), $0.text(1), $0.integer(2) != 0, $0.optionalInteger(3),
-                    $0.isNull(4) ? nil : $0.text(4), $0.isNull(5) ? nil : $0.text(5), $0.optionalInteger(6),
-                    $0.optionalInteger(7)
+                    $0.isNull(4) ? nil : $0.text(4), $0.isNull(5) ? nil : $0.text(5),
+                    $0.isNull(6) ? nil : $0.text(6), $0.optionalInteger(7), $0.optionalInteger(8)
                 )
             }
         }
@@ -350,7 +352,9 @@ extension SQLiteReader: StoreReader {
         var name: UserID?
         if let text = found.name { name = try .stored(text) }
         var guest: GuestGrant?
-        if let owner = found.owner { guest = GuestGrant(owner: try .stored(owner), bytesMax: found.bytes ?? 0) }
+        if let owner = found.owner, let root = found.root.flatMap(NodeID.init(text:)) {
+            guest = GuestGrant(owner: try .stored(owner), root: root, bytesMax: found.bytes ?? 0)
+        }
         return TokenGrant(
             app: try .stored(found.app), user: user, isReadOnly: found.isReadOnly, name: name,
             expires: [found.expires, found.end].compactMap(\.self).min(), guest: guest)
