@@ -34,7 +34,7 @@ public struct AccountService {
         /// Lifetime of a token, seconds; nil: until it is revoked.
         public var tokenLifetime: Double?
         /// Guests of one account.
-        public var guestsPerAccountMax = AccountService.guestsPerAccountMax
+        public var guestsPerAccountMax = GuestRequests.perAccountMax
         /// The default rules.
         public init() {}
     }
@@ -154,11 +154,13 @@ public struct AccountService {
         case .pairing(let code): try pairing(code, asked)
         case .token(let id): try endToken(id, asked)
         case .logout: try logout(asked)
-        case .notes: try notes(asked)
+        case .notes: try NotesRequest.answer(asked, &self)
         case .upgrade: asked.request.method == "PUT" ? try finishUpgrade(asked) : try upgrade(asked)
         case .access: try renew(asked)
-        case .guests: asked.request.method == "POST" ? try addGuest(asked) : try listGuests(asked)
-        case .guest(let name): try removeGuest(name, asked)
+        case .guests:
+            asked.request.method == "POST"
+                ? try GuestRequests.add(asked, &self) : try GuestRequests.list(asked, &self)
+        case .guest(let name): try GuestRequests.remove(name, asked, &self)
         }
     }
 
@@ -241,7 +243,7 @@ public struct AccountService {
 
     /// Adds a token of the user.
     mutating func admitToken(_ account: Account, _ asked: Asked, device: String = "") throws(AccountRefusal) -> String {
-        let (text, token) = makeToken(asked, device: device, end: try end(ofGuest: account, asked))
+        let (text, token) = makeToken(asked, device: device, end: try GuestRequests.end(of: account, asked, self))
         let dropped = try directory { (d) throws(DirectoryError) in
             try d.add(token, of: account.user, in: account.app, keeping: Self.tokensPerUserMax)
         }
@@ -274,19 +276,6 @@ public struct AccountService {
         guard ended > 0 else { throw .badRequest("there is no such token") }
         notes.ended = owner
         return AccountAnswer.noContent
-    }
-
-    /// The user's right to encrypted notes, under the names that the old notes app uses.
-    private mutating func notes(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let account = try user(asked).account
-        let standing = try directory { (d) throws(DirectoryError) in
-            try d.notes(of: account.user, in: account.app)
-        }
-        guard let standing else { throw .notHere("this app keeps no encrypted notes") }
-        return AccountAnswer.success([
-            "Pro": .bool(standing.isPro), "ProReceipt": standing.receipt.map(JSONValue.string) ?? .null,
-            "notesMax": standing.notesMax.map { .number(JSONNumber(Int64($0))) } ?? .null,
-        ])
     }
 
     private mutating func logout(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {

@@ -13,6 +13,7 @@ public struct ProcessVariables: Sendable {
     /// The variables that hold a password. Their names are `THICKET_` and an option's.
     static let secretNames: [String] = [
         "password", "new-password", "old-password", "passphrase", "passcode", "content-passphrase",
+        "link-passphrase",
     ]
 
     /// The other variables.

@@ -30,7 +30,7 @@ extension AccountStore {
     ) throws(DirectoryError) -> GuestVerdict {
         var verdict = GuestVerdict.nameTaken
         _ = try writing(entries, of: account) { () throws(SQLiteError) in
-            guard try !isNameTaken(account) else { return false }
+            guard try !isNameTaken(account), try !hasAccount(account) else { return false }
             let count = try database.statement("SELECT count(*) FROM guest WHERE app = ?1 AND owner = ?2")
                 .bind(1, guest.app).bind(2, guest.owner).first { $0.integer(0) }
             guard count ?? 0 < Int64(max) else {
@@ -55,6 +55,11 @@ extension AccountStore {
             guard isThere != nil else { return false }
             return try AccountRows.remove(user, in: app, now: now, database)
         }
+    }
+
+    /// A guest's name is its id, so an equal name is the same account.
+    private func hasAccount(_ account: Account) throws(SQLiteError) -> Bool {
+        try database.statement("SELECT 1 FROM account WHERE user = ?1").bind(1, account.user).first { _ in true } != nil
     }
 
     private static let guestColumns =

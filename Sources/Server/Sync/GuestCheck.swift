@@ -8,9 +8,11 @@ struct GuestCheck {
     /// What a batch of a guest writes.
     ///
     /// - Returns: nil for a batch of any other account.
-    func use(_ request: TreeBatchRequest, in bucket: ActiveBucket, now: Int64) throws(OperationRejection) -> GuestUse? {
+    func spending(_ request: TreeBatchRequest, in bucket: ActiveBucket, now: Int64) throws(OperationRejection)
+        -> GuestUse?
+    {
         guard let member = request.member, member.user.isGuest else { return nil }
-        let use = try Self.use(request.batch, by: member, in: bucket.id.app)
+        let use = try Self.sum(of: request.batch, by: member, in: bucket.id.app)
         do throws(ChangeRejection) {
             try check(use, of: member, in: bucket, now: now)
         } catch { throw OperationRejection(error, at: nil) }
@@ -18,8 +20,8 @@ struct GuestCheck {
     }
 
     /// A guest makes nodes, and neither changes nor removes any.
-    private static func use(
-        _ batch: TreeBatch, by member: TreeBatchRequest.Member, in app: AppID
+    private static func sum(
+        of batch: TreeBatch, by member: TreeBatchRequest.Member, in app: AppID
     ) throws(OperationRejection) -> GuestUse {
         var use = GuestUse(app: app, user: member.user)
         // Attachments come with their deposit, so that deposits bound all nodes.

@@ -21,7 +21,7 @@ extension ShardCore {
         }
         do throws(OperationRejection) {
             if request.hasCopies { try request.copies.check() }
-            let guest = try GuestCheck(shard: self).use(request, in: bucket, now: submitted.now)
+            let guest = try GuestCheck(shard: self).spending(request, in: bucket, now: submitted.now)
             var plan = BatchPlan(of: bucket, request, in: self, now: submitted.now)
             let results = try Self.results(of: batch, in: &plan)
             try write(plan, of: request, results, submitted, to: bucket)

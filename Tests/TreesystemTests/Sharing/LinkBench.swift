@@ -29,6 +29,8 @@ final class LinkBench: Sendable {
 
     /// The owner's branch that links open.
     struct Box {
+        /// Keeps the server.
+        let bench: LinkBench
         let owner: PeopleBench.Person
         let links: BranchLinks
         let root: NodeID
@@ -61,6 +63,6 @@ final class LinkBench: Sendable {
         try await ann.tree.createNode(at: .home("box", "note"), content: .text("read me"))
         let other = try await ann.tree.createNode(at: .home("other")).id
         try await ann.tree.waitUntilSynced(timeout: PeopleBench.patience)
-        return Box(owner: ann, links: try await ann.session.links(), root: root, other: other)
+        return Box(bench: self, owner: ann, links: try await ann.session.links(), root: root, other: other)
     }
 }

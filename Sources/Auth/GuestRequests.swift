@@ -3,60 +3,65 @@ import ThicketPlatform
 import ThicketProtocol
 
 /// Requests by which an account makes, lists and removes the guests of its links.
-extension AccountService {
+enum GuestRequests {
+    typealias Asked = AccountService.Asked
+
     /// Guests of one account, unless an operator chooses another bound.
-    public static let guestsPerAccountMax = 100
+    static let perAccountMax = 100
     /// Letters of the id of a branch's root.
     private static let rootLetters = 26
 
     /// Makes a guest. Its keys are made by the owner's device like those of any account; name and user id follow from
     /// them, so the server chooses neither.
-    mutating func addGuest(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
+    static func add(_ asked: Asked, _ service: inout AccountService) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
-        let owner = try user(asked).account
-        try admitSignup(asked)
-        let recover = try Self.bytes("recover", body)
+        let owner = try service.user(asked).account
+        try service.admitSignup(asked)
+        let recover = try AccountService.bytes("recover", body)
         let proof = Account.KeyProof(
-            stretch: try Self.stretch(body), verifier: secrets.verifier(try Self.bytes("a", body)),
-            recovery: secrets.verifier(recover),
-            access: try Self.sealed("access", body, max: Self.accessBytesMax))
-        let bundle = try Self.sealed("bundle", body, max: Self.bundleBytesMax)
+            stretch: try AccountService.stretch(body),
+            verifier: service.secrets.verifier(try AccountService.bytes("a", body)),
+            recovery: service.secrets.verifier(recover),
+            access: try AccountService.sealed("access", body, max: AccountService.accessBytesMax))
+        let bundle = try AccountService.sealed("bundle", body, max: AccountService.bundleBytesMax)
         let name = try Self.guestName(recover, asked)
         let guest = try Self.guest(name, of: owner, body, asked)
         let account = Account(user: name, app: asked.app.text, name: name, proof: .key(proof))
         let entries = try SentEntries.firsts(
             body, of: name, named: name, app: account.app, now: asked.milliseconds)
         guard !entries.isEmpty else { throw .badRequest("entries is required: a guest's keys are in the key log") }
-        try admitRegistration(asked)
-        let max = rules.guestsPerAccountMax
-        let verdict = try directory { (d) throws(DirectoryError) in
+        try service.admitRegistration(asked)
+        let max = service.rules.guestsPerAccountMax
+        let verdict = try service.directory { (d) throws(DirectoryError) in
             try d.add(guest, account, bundle: bundle, entries: entries, max: max)
         }
         switch verdict {
         case .added: return AccountAnswer.success(Self.described(guest))
         case .nameTaken: throw .nameTaken
         case .tooMany:
-            notes.limit = .guests
+            service.notes.limit = .guests
             throw .tooManyGuests(max)
         }
     }
 
-    mutating func listGuests(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let owner = try user(asked).account
-        let guests = try directory { (d) throws(DirectoryError) in try d.guests(of: owner.user, in: owner.app) }
+    static func list(_ asked: Asked, _ service: inout AccountService) throws(AccountRefusal) -> HTTPResponse {
+        let owner = try service.user(asked).account
+        let guests = try service.directory { (d) throws(DirectoryError) in try d.guests(of: owner.user, in: owner.app) }
         return AccountAnswer.success(["guests": .array(guests.map { .object(Self.described($0)) })])
     }
 
     /// Removes a guest with its account. Its connections end.
-    mutating func removeGuest(_ name: String, _ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
-        let owner = try user(asked).account
+    static func remove(
+        _ name: String, _ asked: Asked, _ service: inout AccountService
+    ) throws(AccountRefusal) -> HTTPResponse {
+        let owner = try service.user(asked).account
         guard GuestName.isGuest(name), let guest = try? UserID(name) else { throw .unknownUser }
         let now = asked.milliseconds
-        let isRemoved = try directory { (d) throws(DirectoryError) in
+        let isRemoved = try service.directory { (d) throws(DirectoryError) in
             try d.removeGuest(name, of: owner.user, in: owner.app, now: now)
         }
         guard isRemoved else { throw .unknownUser }
-        notes.ended = guest
+        service.notes.ended = guest
         return AccountAnswer.noContent
     }
 
@@ -64,9 +69,11 @@ extension AccountService {
     ///
     /// - Returns: milliseconds since 1970; nil for an account that is no guest.
     /// - Throws: `linkEnded`.
-    func end(ofGuest account: Account, _ asked: Asked) throws(AccountRefusal) -> Int64? {
+    static func end(
+        of account: Account, _ asked: Asked, _ service: AccountService
+    ) throws(AccountRefusal) -> Int64? {
         guard GuestName.isGuest(account.user) else { return nil }
-        let guest = try directory { (d) throws(DirectoryError) in try d.guest(account.user, in: account.app) }
+        let guest = try service.directory { (d) throws(DirectoryError) in try d.guest(account.user, in: account.app) }
         guard let guest, asked.milliseconds < guest.expires else { throw .linkEnded }
         return guest.expires
     }
