@@ -157,9 +157,7 @@ public struct AccountService {
         case .notes: try NotesRequest.answer(asked, &self)
         case .upgrade: asked.request.method == "PUT" ? try finishUpgrade(asked) : try upgrade(asked)
         case .access: try renew(asked)
-        case .guests:
-            asked.request.method == "POST"
-                ? try GuestRequests.add(asked, &self) : try GuestRequests.list(asked, &self)
+        case .guests: try GuestRequests.answer(asked, &self)
         case .guest(let name): try GuestRequests.remove(name, asked, &self)
         }
     }
@@ -280,13 +278,12 @@ public struct AccountService {
 
     private mutating func logout(_ asked: Asked) throws(AccountRefusal) -> HTTPResponse {
         let (account, shown) = try user(asked, admitsGuests: true)
-        let id = Hex.encode(shown)
         let owner = try identity(of: account)
         _ = try directory { (d) throws(DirectoryError) in
-            try d.endTokens(id, of: account.user, in: account.app)
+            try d.endTokens(Hex.encode(shown), of: account.user, in: account.app)
         }
-        // Several people may hold one link: the end of one's login is not that of the others.
-        if !GuestName.isGuest(account.user) { notes.ended = owner }
+        // Several people may hold one link.
+        if !owner.isGuest { notes.ended = owner }
         return AccountAnswer.noContent
     }
 }

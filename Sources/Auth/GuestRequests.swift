@@ -11,9 +11,13 @@ enum GuestRequests {
     /// Letters of the id of a branch's root.
     private static let rootLetters = 26
 
+    static func answer(_ asked: Asked, _ service: inout AccountService) throws(AccountRefusal) -> HTTPResponse {
+        try asked.request.method == "POST" ? add(asked, &service) : list(asked, &service)
+    }
+
     /// Makes a guest. Its keys are made by the owner's device like those of any account; name and user id follow from
     /// them, so the server chooses neither.
-    static func add(_ asked: Asked, _ service: inout AccountService) throws(AccountRefusal) -> HTTPResponse {
+    private static func add(_ asked: Asked, _ service: inout AccountService) throws(AccountRefusal) -> HTTPResponse {
         let body = try AccountBody(asked.request.body)
         let owner = try service.user(asked).account
         try service.admitSignup(asked)
@@ -44,7 +48,7 @@ enum GuestRequests {
         }
     }
 
-    static func list(_ asked: Asked, _ service: inout AccountService) throws(AccountRefusal) -> HTTPResponse {
+    private static func list(_ asked: Asked, _ service: inout AccountService) throws(AccountRefusal) -> HTTPResponse {
         let owner = try service.user(asked).account
         let guests = try service.directory { (d) throws(DirectoryError) in try d.guests(of: owner.user, in: owner.app) }
         return AccountAnswer.success(["guests": .array(guests.map { .object(Self.described($0)) })])

@@ -139,7 +139,7 @@ struct WordTests {
         ],
         "note": [
             "Vault.swift note", "AuditCommand.swift noteKeys", "OnionCall.swift notes", "Account.swift notes",
-            "AccountService.swift notes", "AccountStore+Notes.swift notes", "StoreAdmin+AppKeys.swift notes",
+            "AccountStore+Notes.swift notes", "StoreAdmin+AppKeys.swift notes",
             "Store.swift noteRule", "SQLiteWriter.swift noteRule", "ShardCore+Notes.swift noteCount",
         ],
         "rest": ["ShardRunner.swift rest"],
