@@ -163,7 +163,7 @@ import ThicketTestSupport
             DROP TABLE bundle; DROP TABLE erasure; ALTER TABLE app DROP COLUMN passwords; DROP TABLE account_code;
             DROP TABLE locked_wrap; DROP TABLE entity_bundle; DROP TABLE node; DROP TABLE batch;
             DROP TABLE blob; DROP TABLE upload; DROP TABLE blob_use; DROP TABLE blob_gone;
-            DROP TABLE tree_use; DROP TABLE inbox_policy;
+            DROP TABLE tree_use; DROP TABLE inbox_policy; DROP TABLE guest;
             DROP TABLE key_entry; DROP TABLE key_log; DROP TABLE key_rotation; ALTER TABLE chg DROP COLUMN aud;
             ALTER TABLE bucket DROP COLUMN mode; ALTER TABLE ent DROP COLUMN born; DROP TABLE bucket_mode;
             ALTER TABLE app DROP COLUMN notes; DROP TABLE pro; DROP TABLE old_login;
