@@ -229,6 +229,31 @@ struct LinkTests {
         await box.close()
     }
 
+    /// A known fault (decision 0067, Limits): the owner's device does not have the keys yet with which another one has
+    /// replaced them, and reports the deposit as not genuine. This fails when the deposit is shown.
+    @Test("a known fault: a deposit to replaced keys of the owner is not shown by a device without them")
+    func replacedKeys() async throws {
+        let bench = try LinkBench()
+        let box = try await bench.box()
+        let link = try await box.links.make(box.root, for: .deposit)
+        try await bench.people.replaceKeys(of: box.owner)
+        let holder = try await link.open()
+        let events = await box.tree.events
+        try await holder.deposit(.text("after the change"), named: try NodeName("form"))
+        var isShown: Bool?
+        for await event in events where isShown == nil {
+            switch event {
+            case .discovered(let node, _) where node.name.text.hasPrefix("form"): isShown = true
+            case .integrity: isShown = false
+            default: continue
+            }
+            if isShown != nil { break }
+        }
+        withKnownIssue { #expect(isShown == true) }
+        await holder.close()
+        await box.close()
+    }
+
     @Test("K19: a backend's account opens only what was shared with it, and learns of changes by its connection")
     func backend() async throws {
         let bench = try LinkBench()
