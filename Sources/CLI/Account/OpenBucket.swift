@@ -261,10 +261,10 @@ struct OpenBucket: Sendable {
     /// Waits for sync while it makes progress. A server that cannot be reached at the first attempt is reported at
     /// once.
     private func synced() async throws(ClientError) {
-        let follower = StatusFollower(name: name)
+        let follower = StatusFollower(name: name, wait: wait)
         let result = await withTaskGroup { group in
             group.addTask { await patience(follower) }
-            group.addTask { await follower.follow(session) ?? .success(()) }
+            group.addTask { await follower.follow(session.status) ?? .success(()) }
             let first = await group.next() ?? .success(())
             group.cancelAll()
             return first
@@ -333,31 +333,31 @@ final class StatusFollower: Sendable {
     /// The number of unsent edits from which the progress of sending is shown.
     private static let shownFrom = 50
     private let name: String
+    private let wait: WaitBudget
     private let steps: Mutex<Int64> = Mutex(0)
 
-    init(name: String) { self.name = name }
+    init(name: String, wait: WaitBudget) { (self.name, self.wait) = (name, wait) }
 
     /// Grows while objects are read or edits are acknowledged.
     var progress: Int64 { steps.withLock { $0 } }
 
-    /// Returns an error when the first attempt to connect fails, and nil when the task is cancelled.
-    func follow(_ session: Session) async -> Result<Void, ClientError>? {
+    /// Returns an error when the command's first attempt to connect fails, and nil when the task is cancelled.
+    func follow(_ statuses: AsyncStream<SyncStatus>) async -> Result<Void, ClientError>? {
         var (reading, sending): (ProgressBar?, ProgressBar?)
         var most = 0
-        var wasConnected = false
         defer {
             reading?.clear()
             sending?.clear()
         }
-        for await status in await session.status {
+        for await status in statuses {
             switch status {
             case .indexing(let done, let total):
-                wasConnected = true
+                wait.markReached()
                 steps.withLock { $0 += 1 }
                 if reading == nil { reading = ProgressBar("reading \(name)", total: total.map(Int.init)) }
                 reading?.update(Int(done))
             case .syncing(let pending):
-                wasConnected = true
+                wait.markReached()
                 steps.withLock { $0 += 1 }
                 most = max(most, pending)
                 if sending == nil, pending >= StatusFollower.shownFrom {
@@ -365,10 +365,10 @@ final class StatusFollower: Sendable {
                 }
                 sending?.update(max(0, most - pending))
             case .upToDate:
-                wasConnected = true
+                wait.markReached()
                 sending?.update(most)
             case .offline(.unreachable(let reason)):
-                if !wasConnected { return .failure(ClientError(.network, reason)) }
+                if !wait.hasReached { return .failure(ClientError(.network, reason)) }
             case .offline(.untrusted(let reason)): return .failure(ClientError(.untrusted, reason))
             case .offline(.storeFailed(let reason)): return .failure(ClientError(.store, reason))
             case .offline(.unauthorized(let reason)): return .failure(ClientError(.unauthorized, reason))

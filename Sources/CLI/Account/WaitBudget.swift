@@ -11,6 +11,7 @@ final class WaitBudget: Sendable {
     private let clock: @Sendable () -> Int64
     /// Milliseconds spent in completed waits.
     private let spent = Mutex<Int64>(0)
+    private let reached = Mutex<Bool>(false)
 
     init(
         _ total: Duration, isWhole: Bool,
@@ -18,6 +19,12 @@ final class WaitBudget: Sendable {
     ) {
         (self.total, self.isWhole, self.clock) = (total, isWhole, clock)
     }
+
+    /// Whether the server has answered during this command. Until then a failed attempt to connect ends a wait at once;
+    /// afterwards the connection is lost only for now, for the next wait too.
+    var hasReached: Bool { reached.withLock { $0 } }
+
+    func markReached() { reached.withLock { $0 = true } }
 
     /// The time for a wait that begins now.
     var left: Duration {

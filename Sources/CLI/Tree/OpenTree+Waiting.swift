@@ -112,8 +112,8 @@ extension OpenTree {
 
     // MARK: - Waiting
 
-    /// Runs a wait until it returns, the server cannot be reached at the first attempt, or the time is over in which
-    /// nothing moved (`WaitBudget`).
+    /// Runs a wait until it returns, the server cannot be reached at the command's first attempt, or the time is over in
+    /// which nothing moved (`WaitBudget`).
     func waiting<Value: Sendable>(
         _ consequence: Unconfirmed, _ body: @escaping @Sendable () async throws(TreeError) -> Value
     ) async throws(Failure) -> Value {
@@ -123,8 +123,8 @@ extension OpenTree {
                 group.addTask {
                     do throws(TreeError) { return .success(try await body()) } catch { return .failure(error) }
                 }
-                let follower = TreeFollower()
-                group.addTask { await follower.follow(tree).map { .failure($0) } }
+                let follower = TreeFollower(account.wait)
+                group.addTask { await follower.follow(tree.status).map { .failure($0) } }
                 group.addTask { await patience(follower, left).map { .failure($0) } }
                 var outcome: Result<Value, TreeError>?
                 for await result in group {
@@ -196,26 +196,29 @@ extension OpenTree {
 /// Watches the status of a tree during a wait: draws how much was read, and reports when waiting is pointless.
 final class TreeFollower: Sendable {
     private let count = Mutex<UInt64>(0)
+    private let wait: WaitBudget
+
+    init(_ wait: WaitBudget) { self.wait = wait }
 
     /// Grows while nodes are read or changes are confirmed.
     var steps: UInt64 { count.withLock { $0 } }
 
-    /// - Returns: an error when the first attempt to connect fails; nil when the task is cancelled.
-    func follow(_ tree: Treesystem) async -> TreeError? {
+    /// - Returns: an error when the command's first attempt to connect fails; nil when the task is cancelled.
+    func follow(_ statuses: AsyncStream<SyncStatus>) async -> TreeError? {
         var reading: ProgressBar?
-        var wasConnected = false
         defer { reading?.clear() }
-        for await status in await tree.status {
+        for await status in statuses {
             switch status {
             case .indexing(let done, let total):
-                (wasConnected, reading) = (true, reading ?? ProgressBar("reading the tree", total: total.map(Int.init)))
+                wait.markReached()
+                reading = reading ?? ProgressBar("reading the tree", total: total.map(Int.init))
                 count.withLock { $0 += 1 }
                 reading?.update(Int(done))
             case .syncing, .upToDate:
-                wasConnected = true
+                wait.markReached()
                 count.withLock { $0 += 1 }
             case .offline(.unreachable(let reason)), .offline(.untrusted(let reason)):
-                if !wasConnected { return TreeError(.network, reason) }
+                if !wait.hasReached { return TreeError(.network, reason) }
             case .offline(.storeFailed(let reason)): return TreeError(.store, reason)
             case .offline(.unauthorized(let reason)):
                 return TreeError(.network, reason, reason: ClientError.Code.unauthorized.rawValue)

@@ -47,7 +47,7 @@ enum KeyRenewal {
         guard let user = skeleton.messages.identity?.user, let keyID = record.keyID(for: user) else { return false }
         let question = KeyQuestion(user, keyID: keyID)
         let isAbsent = skeleton.messages.absent.contains(question)
-        if id == skeleton.branches.memberRoot {
+        if id == skeleton.branches.memberRoot || record.isDeposit(id) {
             if isAbsent {
                 try Branches.endWaiting(id, &skeleton)
             } else {

@@ -2,7 +2,9 @@ import Glibc
 import Synchronization
 import Testing
 import ThicketBlocking
+import ThicketClient
 import ThicketProcesses
+import ThicketTreesystem
 
 @testable import ThicketCLI
 
@@ -84,5 +86,33 @@ struct TimeoutCommandTests {
             now.withLock { $0 += 60_000 }
             #expect(whole.left == .milliseconds(left) && free.left == .seconds(30))
         }
+    }
+
+    // MARK: - A connection that breaks
+
+    private static let lost = SyncStatus.offline(.unreachable("refused"))
+
+    /// - Returns: what the followers of a bucket and of a tree report of these statuses.
+    private func reported(_ statuses: [SyncStatus], _ wait: WaitBudget) async -> [ClientError.Code?] {
+        func stream() -> AsyncStream<SyncStatus> {
+            AsyncStream {
+                for status in statuses { $0.yield(status) }
+                $0.finish()
+            }
+        }
+        var code: ClientError.Code?
+        if case .failure(let error) = await StatusFollower(name: "n", wait: wait).follow(stream()) { code = error.code }
+        let tree = await TreeFollower(wait).follow(stream())
+        return [code, tree.flatMap { ClientError.Code(rawValue: $0.code.rawValue) }]
+    }
+
+    @Test("a server that never answered ends a wait at once; one that answered is waited for, in the next wait, too")
+    func broken() async {
+        let (never, after) = (WaitBudget(.seconds(30), isWhole: false), WaitBudget(.seconds(30), isWhole: false))
+        #expect(await reported([.connecting, Self.lost], never) == [.network, .network])
+        // The end of the stream is reported by the one; neither reports the lost connection.
+        #expect(await reported([.connecting, .upToDate, Self.lost], after) == [.closed, nil])
+        #expect(await reported([Self.lost], after) == [.closed, nil])
+        #expect(await reported([Self.lost], never) == [.network, .network])
     }
 }

@@ -229,9 +229,7 @@ struct LinkTests {
         await box.close()
     }
 
-    /// A known fault (decision 0067, Limits): the owner's device does not have the keys yet with which another one has
-    /// replaced them, and reports the deposit as not genuine. This fails when the deposit is shown.
-    @Test("a known fault: a deposit to replaced keys of the owner is not shown by a device without them")
+    @Test("K18: a deposit to replaced keys of the owner is shown by a device that does not have them yet")
     func replacedKeys() async throws {
         let bench = try LinkBench()
         let box = try await bench.box()
@@ -240,16 +238,20 @@ struct LinkTests {
         let holder = try await link.open()
         let events = await box.tree.events
         try await holder.deposit(.text("after the change"), named: try NodeName("form"))
-        var isShown: Bool?
-        for await event in events where isShown == nil {
+        var shown: String?
+        search: for await event in events {
             switch event {
-            case .discovered(let node, _) where node.name.text.hasPrefix("form"): isShown = true
-            case .integrity: isShown = false
+            case .discovered(let node, _) where node.name.text.hasPrefix("form"):
+                shown = node.name.text
+                break search
+            case .integrity(let fault):
+                Issue.record("the deposit is reported: \(fault)")
+                break search
             default: continue
             }
-            if isShown != nil { break }
         }
-        withKnownIssue { #expect(isShown == true) }
+        let path = try await box.tree.paths().first { $0.contains("form") }
+        #expect(path == shown.map { "home/box/\($0)" })
         await holder.close()
         await box.close()
     }
