@@ -197,6 +197,16 @@ let tools: [Target] = [
     library("ThicketFuzzer", "Tools/Fuzz/Main", ["ThicketFuzz"]),
 ]
 
+// MARK: - What shows how an app is built: Examples
+
+let examples: [Target] = [
+    // A messenger, after the example app of the seed.
+    library("WhatsZapp", "Examples/WhatsZapp/Library", ["ThicketTreesystem", "ThicketClient", "ThicketProtocol"]),
+    program(
+        "whatszapp", "Examples/WhatsZapp/Program",
+        ["WhatsZapp", "ThicketCLI", "ThicketCommandLine", "ThicketTreesystem", "ThicketClient", "ThicketProtocol"]),
+]
+
 // MARK: - Tests
 
 let testSupport: [Target] = [
@@ -297,6 +307,12 @@ let suites: [Target] = [
         [
             "ThicketClient", "ThicketProcesses", "ThicketProtocol", "ThicketTestSupport", "thicketd",
         ]),
+    tests(
+        "WhatsZappTests",
+        [
+            "WhatsZapp", "ThicketTreesystem", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketProcesses",
+            "thicketd", "whatszapp",
+        ]),
     tests("TidyTests", ["ThicketServer", "ThicketProtocol", "ThicketCLI", "ThicketCommandLine"]),
     tests(
         "ReplayTests",
@@ -339,5 +355,5 @@ let package = Package(
         .executable(name: "thicketd", targets: ["thicketd"]),
         .executable(name: "thicket", targets: ["thicket"]),
     ],
-    targets: libraries + shipped + tools + testSupport + suites
+    targets: libraries + shipped + tools + examples + testSupport + suites
 )

@@ -11,24 +11,24 @@ import ThicketProtocol
 /// The exit codes of `thicket` beyond those that every program has. Help and documents are generated from this list.
 extension ExitCode {
     /// The object, version, field or profile does not exist.
-    static let notFound = ExitCode(3)
+    package static let notFound = ExitCode(3)
     /// The server refused the change for good.
-    static let refused = ExitCode(4)
+    package static let refused = ExitCode(4)
     /// The server cannot be reached, did not answer in time, or does not open the bucket now.
-    static let offline = ExitCode(5)
+    package static let offline = ExitCode(5)
     /// No login is stored, or the server does not accept the token or does not permit the call.
-    static let unauthorized = ExitCode(6)
+    package static let unauthorized = ExitCode(6)
     /// Another command is using the local store.
-    static let storeInUse = ExitCode(7)
+    package static let storeInUse = ExitCode(7)
 
     /// The profile is locked.
-    static let locked = ExitCode(8)
+    package static let locked = ExitCode(8)
 
     /// The server's key log has broken its rules, or digits of a safety number differ.
-    static let alarm = ExitCode(9)
+    package static let alarm = ExitCode(9)
 
     /// Every code with its meaning.
-    static let meanings: [(code: ExitCode, meaning: String)] = [
+    package static let meanings: [(code: ExitCode, meaning: String)] = [
         (.success, "done"),
         (.failure, "it did not work, or there is a difference"),
         (.usage, "the words or settings given cannot be used; nothing was done"),
@@ -43,9 +43,9 @@ extension ExitCode {
 }
 
 /// Why a command ends without having done its work: what happened, to what, what to do next, and an exit code.
-struct Failure: Error, Equatable {
-    let text: String
-    let code: ExitCode
+package struct Failure: Error, Equatable {
+    package let text: String
+    package let code: ExitCode
     /// The failure concerns one file of a folder; the command goes on with the other files.
     var isOfOneFile = false
     /// The local copy is damaged, or sealed with other keys.
@@ -67,7 +67,7 @@ struct Failure: Error, Equatable {
         return failure
     }
 
-    init(_ text: String, _ code: ExitCode = .failure) {
+    package init(_ text: String, _ code: ExitCode = .failure) {
         self.text = text
         self.code = code
     }

@@ -14,12 +14,22 @@ public enum ThicketCommand {
     /// Runs the command that the words name and returns its exit code.
     /// - Parameter words: the arguments, without the program's name.
     public static func run(_ words: [String], environment: ProcessVariables) async -> Int32 {
+        await run(words, environment: environment, ThicketProgram.program) { call throws(Failure) in
+            try await perform(call)
+        }
+    }
+
+    /// The same for another program, which may have commands of `thicket` beside its own.
+    package static func run(
+        _ words: [String], environment: ProcessVariables, _ program: Program,
+        _ perform: (Call) async throws(Failure) -> Void
+    ) async -> Int32 {
         // Writing to a pipe without a reader must fail, not end the program in the middle of its work.
         _ = signal(SIGPIPE, SIG_IGN)
-        switch ThicketProgram.program.parse(words) {
+        switch program.parse(words) {
         case .print(let text):
             Terminal.write(text)
-            return ended(Terminal.outputError == nil ? nil : .output).number
+            return ended(Terminal.outputError == nil ? nil : .output, program).number
         case .refuse(let text):
             Terminal.writeError(text)
             return ExitCode.usage.number
@@ -33,7 +43,7 @@ public enum ThicketCommand {
                 return (call.opened.refusalCode ?? .success).number
             } catch {
                 await call.opened.close()
-                let code = ended(error)
+                let code = ended(error, program)
                 // A refused edit has a more precise code than "it did not work"; any other code is about the command
                 // itself.
                 return (code == .failure ? call.opened.refusalCode ?? .failure : code).number
@@ -42,13 +52,14 @@ public enum ThicketCommand {
     }
 
     /// Prints why a command ends, if there is anything to say.
-    private static func ended(_ failure: Failure?) -> ExitCode {
+    private static func ended(_ failure: Failure?, _ program: Program) -> ExitCode {
         guard let failure else { return .success }
-        if !failure.text.isEmpty { Terminal.writeError("thicket: \(failure.text)\n") }
+        if !failure.text.isEmpty { Terminal.writeError("\(program.name): \(failure.text)\n") }
         return failure.code
     }
 
-    private static func perform(_ call: Call) async throws(Failure) {
+    /// Runs a command of `thicket`.
+    package static func perform(_ call: Call) async throws(Failure) {
         // Files made from here on are readable by their owner only, except files that the user asks for by name.
         switch call.name {
         case "signup": try await SignupCommand.run(call)
@@ -120,8 +131,8 @@ public enum ThicketCommand {
 }
 
 /// One call of a command: its words and its environment.
-struct Call: Sendable {
-    let invocation: Invocation
+package struct Call: Sendable {
+    package let invocation: Invocation
     let environment: [String: String]
     let opened = OpenedBuckets()
     let alarms = AlarmReports()
@@ -135,11 +146,11 @@ struct Call: Sendable {
     /// A password from the environment (`password` reads `THICKET_PASSWORD`); an empty one counts as not given.
     func secret(_ name: String) -> SecureBytes? { secrets[Call.variable(name)] }
 
-    var name: String { invocation.command.name }
-    func flag(_ name: String) -> Bool { invocation.flag(name) }
-    func argument(_ name: String) -> String { invocation.argument(name) ?? "" }
-    func arguments(_ name: String) -> [String] { invocation.arguments(name) }
-    func value(_ name: String) -> String? { invocation.value(name) }
+    package var name: String { invocation.command.name }
+    package func flag(_ name: String) -> Bool { invocation.flag(name) }
+    package func argument(_ name: String) -> String { invocation.argument(name) ?? "" }
+    package func arguments(_ name: String) -> [String] { invocation.arguments(name) }
+    package func value(_ name: String) -> String? { invocation.value(name) }
 
     /// The flag, else the environment variable `THICKET_…`; an empty value counts as not given.
     func setting(_ name: String) -> String? {
@@ -155,7 +166,7 @@ struct Call: Sendable {
     }
 
     /// A whole number in a range.
-    func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) throws(Failure) -> Int {
+    package func number(_ name: String, in range: ClosedRange<Int>, default standard: Int) throws(Failure) -> Int {
         guard let text = value(name) else { return standard }
         guard let number = Int(text), range.contains(number) else {
             throw Failure(

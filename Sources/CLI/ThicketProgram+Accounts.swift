@@ -25,7 +25,7 @@ extension ThicketProgram {
     private static let discardOption = Option.flag(
         "discard", "replace another account under this profile's name, with edits it never sent")
 
-    static let signup = Command(
+    package static let signup = Command(
         "signup", summary: "make an account at a server and log in",
         details: """
             Asks for the password twice, without showing it. The password stays on this machine: the server gets a key
@@ -43,7 +43,7 @@ extension ThicketProgram {
                     + "--user ada@example.com --password-file -", "the password from another program"),
         ])
 
-    static let login = Command(
+    package static let login = Command(
         "login", summary: "log in to an account, or with a token, and keep the login on this machine",
         details: """
             With --user, or in a profile of an account, asks for the password, which stays on this machine, and opens
@@ -67,7 +67,7 @@ extension ThicketProgram {
             Example("thicket login", "again, after the login has ended"),
         ])
 
-    static let logout = Command(
+    package static let logout = Command(
         "logout", summary: "end the login, forget the profile and its copies",
         details: """
             Ends the login at the server, which then does not accept it, and removes the profile and the local copies
@@ -169,7 +169,7 @@ extension ThicketProgram {
     private static let passcodeOption = Option.value(
         "passcode-file", "FILE", "the passcode of a code (THICKET_PASSCODE_FILE, THICKET_PASSCODE)", completion: .file)
 
-    static let recover = Command(
+    package static let recover = Command(
         "recover", summary: "set another password with the recovery words, and get everything back",
         details: """
             For a forgotten password, or after the loss of every machine. The words are typed in one line; case does not
@@ -225,7 +225,7 @@ extension ThicketProgram {
             Example("thicket words --renew", "another person saw the paper: asks for the password, shows new words"),
         ])
 
-    static let verify = Command(
+    package static let verify = Command(
         "verify", summary: "check that the words you kept are the key of your account, or compare keys with a person",
         details: """
             Without USER: your own words. Until this was done once, commands remind you of it. With USER: the safety
@@ -241,7 +241,7 @@ extension ThicketProgram {
             Example("thicket verify --pieces-file pieces.txt", "tries some of the pieces"),
         ])
 
-    static let pair = Command(
+    package static let pair = Command(
         "pair", summary: "get your account's keys from another machine that has them",
         details: """
             On the new machine, without CODE: prints a code of 26 letters and waits for two minutes. On a machine that
@@ -261,7 +261,7 @@ extension ThicketProgram {
             Example("thicket pair abcd-efgh-ijkl-mnop-qrst-uvwx-yz", "on the old one"),
         ])
 
-    static let audit = Command(
+    package static let audit = Command(
         "audit", summary: "show what the server stores about you, next to what you see",
         details: "Without BUCKET: the account. With it: the bucket's objects, 100 at most.",
         arguments: [.optional("BUCKET", "name of a bucket, such as notes")], options: accountOptions,

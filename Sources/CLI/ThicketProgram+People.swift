@@ -2,7 +2,7 @@ import ThicketCommandLine
 
 /// Commands about other people's keys.
 extension ThicketProgram {
-    static let people: [Command] = [contacts, contactsAdd, contactsRemove, keylog, verifyEvidence]
+    package static let people: [Command] = [contacts, contactsAdd, contactsRemove, keylog, verifyEvidence]
 
     private static let userArgument = Argument.one("USER", "a login name, or the id of an account")
 

@@ -25,7 +25,7 @@ public enum ThicketProgram {
         "\(seen) A proxy with a name and a password is set with the variable THICKET_PROXY."
 
     /// Which account is used on which server.
-    static let accountOptions: [Option] = [
+    package static let accountOptions: [Option] = [
         .value("profile", "NAME", "the profile to use (THICKET_PROFILE)", defaultText: "default"),
         .value("server", "URL", "another server than the profile's (THICKET_SERVER)"),
         .value("app", "APP", "another app (THICKET_APP)"),
@@ -39,7 +39,7 @@ public enum ThicketProgram {
             .refusing { $0.utf8.contains(UInt8(ascii: "@")) ? proxySecret : nil },
         .value("timeout", "TIME", "longest wait for the server (THICKET_TIMEOUT)", defaultText: "30s"),
     ]
-    static let jsonOption = Option.flag("json", "print JSON, one object a line")
+    package static let jsonOption = Option.flag("json", "print JSON, one object a line")
     private static let bucketArgument = Argument.one("BUCKET", "name of the bucket, such as notes")
     private static let keyArgument = Argument.one("KEY", "key of the object, such as plan")
 

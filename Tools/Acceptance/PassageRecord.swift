@@ -36,6 +36,24 @@ public struct PassageRecord: Sendable {
     /// Bytes that passed again, by the number of interruptions before.
     public func repeated(_ method: String) -> [Int: Int] { sums(method).repeated }
 
+    /// The requests of each resource of which bytes passed again, for a message: their ranges and interruptions before.
+    public func repeatedText(_ method: String) -> String {
+        var all = [String: [Passage]]()
+        for passage in passages where !passage.range.isEmpty && passage.resource.hasPrefix(method) {
+            all[passage.resource, default: []].append(passage)
+        }
+        let twice = all.values.filter { list in
+            var seen = [Range<Int>]()
+            for passage in list {
+                if seen.contains(where: { $0.overlaps(passage.range) }) { return true }
+                seen.append(passage.range)
+            }
+            return false
+        }
+        return twice.flatMap { $0 }.map { "\($0.range) of \($0.whole) after \($0.interruptions) interruptions" }
+            .joined(separator: "; ")
+    }
+
     /// Parts that have passed whole more than once, each repetition counted.
     public var partsTwice: Int {
         var counts = [String: Int]()

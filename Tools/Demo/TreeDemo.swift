@@ -92,7 +92,10 @@ struct TreeDemo {
         let files = 2 * Self.recipes.count + 1
         guard outcome.output.hasPrefix("\(files) files: ") else { throw DemoError("the upload sent \(outcome.output)") }
         let repeated = stand.cable.record.repeated("PUT").values.max() ?? 0
-        guard repeated <= 4 << 20 else { throw DemoError("\(repeated) bytes were sent again after one interruption") }
+        guard repeated <= 4 << 20 else {
+            let what = stand.cable.record.repeatedText("PUT")
+            throw DemoError("\(repeated) bytes were sent again after one interruption: \(what)")
+        }
         indent(outcome.output)
         say("  After each interruption at most \(repeated >> 20) MiB, one part, were sent again.")
     }

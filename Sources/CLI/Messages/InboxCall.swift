@@ -5,12 +5,13 @@ import ThicketTreeShape
 import ThicketTreesystem
 
 /// `thicket tree inbox`: messages of other accounts, with their verified authors.
-enum InboxCall {
+package enum InboxCall {
+    private static let what = "the inbox was not read"
+
     static func run(_ call: Call) async throws(Failure) {
         let isOffline = call.flag("offline")
         try await TreeListing.reading(call) { open throws(Failure) in
             let (tree, messages) = (open.tree, open.tree.messages)
-            let what = "the inbox was not read"
             let waiting = try await growing(what) { () throws(TreeError) in
                 isOffline ? [] : try await messages.lookUpAuthors()
             }
@@ -33,12 +34,20 @@ enum InboxCall {
         }
     }
 
+    /// Shows what can be verified of the inbox, and reports what cannot.
+    ///
+    /// - Throws: `alarm` when keys of an author are not those that were known.
+    package static func verify(_ open: OpenTree, _ call: Call) async throws(Failure) {
+        let waiting = try await growing(what) { () throws(TreeError) in try await open.tree.messages.lookUpAuthors() }
+        try await reportHidden(waiting, try await AuthorNames(open), open, call)
+    }
+
     /// What has arrived and is not shown, with the reason and what can be done.
     private static func reportHidden(
         _ waiting: [TreeMessages.UnverifiedAuthor], _ names: AuthorNames, _ open: OpenTree, _ call: Call
     ) async throws(Failure) {
         let (tree, messages) = (open.tree, open.tree.messages)
-        let (counts, faults) = try await growing("the inbox was not read") { () throws(TreeError) in
+        let (counts, faults) = try await growing(what) { () throws(TreeError) in
             (try await messages.counts, try await tree.quarantined.filter { $0.kind == .origin })
         }
         var isAlarm = false

@@ -3,7 +3,7 @@ import ThicketCommandLine
 import ThicketProtocol
 
 /// The accounts to which a command sends: each was looked up in the key log, and has keys that may be used.
-struct Receivers: Sendable {
+package struct Receivers: Sendable {
     struct Receiver: Sendable {
         /// As it was typed.
         let text: String
@@ -12,7 +12,7 @@ struct Receivers: Sendable {
 
     let all: [Receiver]
 
-    var users: Set<UserID> { Set(all.map(\.user)) }
+    package var users: Set<UserID> { Set(all.map(\.user)) }
     /// `ben and cem`, for a message.
     var names: String { Self.list(all.map { Screen.safe($0.text) }) }
 
@@ -21,7 +21,7 @@ struct Receivers: Sendable {
     ///
     /// - Parameter what: what is not done without keys, as the beginning of a sentence.
     /// - Throws: `alarm`, `notFound`, `usage` for the own account.
-    static func find(_ texts: [String], in open: OpenTree, _ what: String) async throws(Failure) -> Receivers {
+    package static func find(_ texts: [String], in open: OpenTree, _ what: String) async throws(Failure) -> Receivers {
         let book = try await open.people(what)
         var all = [Receiver]()
         for text in texts {

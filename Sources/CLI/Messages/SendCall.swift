@@ -12,7 +12,7 @@ import ThicketTreesystem
 #endif
 
 /// `thicket tree send`, `tree signal` and `tree burn`: messages to other accounts.
-enum SendCall {
+package enum SendCall {
     /// Most bytes of a text that is given as a word or by standard input.
     private static let textBytesMax = 1 << 20
     private static let unsent = "nothing was sent"
@@ -78,6 +78,11 @@ enum SendCall {
     /// The text of `--text`; `-` is standard input.
     private static func text(_ call: Call) throws(Failure) -> [UInt8] {
         guard let word = call.value("text") else { throw Failure("--text TEXT is what is sent", .usage) }
+        return try text(of: word)
+    }
+
+    /// The text of a word of a command; `-` is standard input.
+    package static func text(of word: String) throws(Failure) -> [UInt8] {
         var bytes = Array(word.utf8)
         if same(word, "-") {
             switch Files.read(STDIN_FILENO, bytesMax: textBytesMax + 1) {

@@ -8,12 +8,12 @@ import ThicketPlatform
 #endif
 
 /// Ctrl-C and SIGTERM as events, for commands that run until then. A second signal ends the program at once.
-enum Interrupts {
+package enum Interrupts {
     /// Write end of the pipe that wakes the handler; -1 before `stream`.
     private static let writer: Atomic<Int32> = Atomic(-1)
 
     /// Yields one element for the first signal, then ends.
-    static func stream() -> AsyncStream<Int32> {
+    package static func stream() -> AsyncStream<Int32> {
         let (stream, continuation) = AsyncStream.makeStream(of: Int32.self)
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else {
@@ -35,7 +35,7 @@ enum Interrupts {
     }
 
     /// Ends the stream without a signal.
-    static func release() { wakeUp(0) }
+    package static func release() { wakeUp(0) }
 
     private static func wakeUp(_ byte: UInt8) {
         var byte: UInt8 = byte

@@ -4,7 +4,7 @@ import ThicketTreesystem
 
 extension Failure {
     /// - Parameter what: what was not done, as the beginning of a sentence.
-    init(_ what: String, tree error: TreeError) {
+    package init(_ what: String, tree error: TreeError) {
         let text =
             switch error.code {
             case .nameTaken: "another node has this name (capitals and small letters are the same)"

@@ -12,7 +12,7 @@ import ThicketTreesystem
 #endif
 
 /// Copies the contents of single nodes to files.
-struct NodeDownload: Sendable {
+package struct NodeDownload: Sendable {
     let open: OpenTree
     /// Only what is on this machine.
     let isOffline: Bool
@@ -188,6 +188,25 @@ struct NodeDownload: Sendable {
     }
 
     // MARK: - Files
+
+    /// Writes the content of a node into a folder, under the node's name as far as a file can have it.
+    ///
+    /// - Returns: the path of the file, and whether it was written; false: it was there with this content.
+    package static func get(
+        _ node: Node, into folder: String, in open: OpenTree, isOffline: Bool, isForced: Bool
+    ) async throws(Failure) -> (path: String, isWritten: Bool) {
+        let what = "nothing was written"
+        guard let path = try await growing(what, { () throws(TreeError) in try await open.tree.path(of: node.id) }),
+            let name = LocalName.of(node.name)
+        else { throw Failure("\(what): no file can have the name of this node") }
+        guard Files.isFolder(folder) else { throw Failure("there is no folder \(folder)", .notFound) }
+        let target = folder.hasSuffix("/") ? folder + name.text : "\(folder)/\(name.text)"
+        let download = NodeDownload(open: open, isOffline: isOffline, isForced: isForced)
+        let bar = TransferBar("receiving", bytes: node.content?.storedBytes ?? 0, files: 1)
+        defer { bar.clear() }
+        let outcome = try await download.get(node, at: path, to: target) { bar.update(0, bytes: $0) }
+        return (target, outcome == .written)
+    }
 
     /// Writes the content of a node to a file, which appears whole or not at all.
     ///

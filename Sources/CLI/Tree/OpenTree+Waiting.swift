@@ -19,7 +19,7 @@ extension OpenTree {
     /// - Parameters:
     ///   - consequence: what did not happen if the wait fails, for the message.
     ///   - offline: what `--offline` does, for that message; nil: the command has no such flag.
-    func ready(_ consequence: String = "the tree was not read", offline: String? = nil) async throws(Failure) {
+    package func ready(_ consequence: String = "the tree was not read", offline: String? = nil) async throws(Failure) {
         let tree = tree
         let hint = offline.map { ". With --offline \($0)" } ?? ""
         try await waiting(.unread(consequence + hint)) { () throws(TreeError) in
@@ -78,7 +78,7 @@ extension OpenTree {
     ///   - what: "put home/plan", for the message.
     ///   - earlier: operations of earlier commands, which may have the only copy of a content: a refused one stays in
     ///     the queue.
-    func confirm(
+    package func confirm(
         _ operations: [OperationID], _ what: String, earlier: Set<OperationID> = []
     ) async throws(Failure) {
         let tree = tree

@@ -9,17 +9,22 @@ import ThicketTreesystem
 #endif
 
 /// The tree of the profile's account, open for one command.
-struct OpenTree: Sendable {
+package struct OpenTree: Sendable {
     /// Where the copy of the tree is.
-    enum Place: Sendable {
+    package enum Place: Sendable {
         /// The profile's copy, with the changes that wait for the server. One command at a time uses it.
         case profile
         /// The copy of `watch`, which runs beside other commands; a second one uses memory.
         case watch
+        /// The copy of a program that is built on the library, by its name. One command at a time uses it.
+        case program(String)
     }
 
-    let client: ClientSession
-    let tree: Treesystem
+    /// Makes the tree of a session: a program that is built on the library passes its delegate.
+    package typealias Opening = @Sendable (ClientSession) async throws(TreeError) -> Treesystem
+
+    package let client: ClientSession
+    package let tree: Treesystem
     let account: Account
     /// nil: the branch of a link, whose keys are not kept.
     let keys: KeyCall?
@@ -27,7 +32,9 @@ struct OpenTree: Sendable {
     /// Opens the copy and, unless `isOnline` is false, starts to connect.
     ///
     /// - Throws: `storeInUse` while another command uses the copy; `usage` or `notFound` without keys.
-    static func open(_ call: Call, isOnline: Bool, place: Place = .profile) async throws(Failure) -> OpenTree {
+    package static func open(
+        _ call: Call, isOnline: Bool, place: Place = .profile, by opening: Opening = plain
+    ) async throws(Failure) -> OpenTree {
         let what = "the tree was not opened"
         let keys = try KeyCall(call, what)
         let account = keys.account
@@ -38,14 +45,15 @@ struct OpenTree: Sendable {
             throw Failure(what, error)
         }
         do throws(TreeError) {
-            // Machines that copy one folder at a time make its folders at once: they become one.
-            let tree = try await client.tree(nameConflicts: .adopt)
-            return OpenTree(client: client, tree: tree, account: account, keys: keys)
+            return OpenTree(client: client, tree: try await opening(client), account: account, keys: keys)
         } catch {
             await client.close()
             throw Failure(what, tree: error)
         }
     }
+
+    /// Machines that copy one folder at a time make its folders at once: they become one.
+    package static let plain: Opening = { client throws(TreeError) in try await client.tree(nameConflicts: .adopt) }
 
     private static func session(
         _ account: Account, _ isOnline: Bool, _ place: Place
@@ -55,15 +63,20 @@ struct OpenTree: Sendable {
         }
         try Files.makeFolder("\(folder)/tree")
         let key = try blocking("cannot use the local copies") { () throws(ClientError) in try keyFile.key() }
-        let isWatch = if case .watch = place { true } else { false }
+        let (isWatch, file) =
+            switch place {
+            case .profile: (false, "tree")
+            case .watch: (true, "watch")
+            case .program(let name): (false, name)
+            }
         do throws(ClientError) {
             return try await account.session(
-                store: .sealed("\(folder)/tree/\(isWatch ? "watch" : "tree").db", key), isOnline: isOnline)
+                store: .sealed("\(folder)/tree/\(file).db", key), isOnline: isOnline)
         } catch {
             guard error.code == .storeInUse else { throw Failure("the local copy of the tree cannot be used", error) }
             guard isWatch else {
                 throw Failure(
-                    "another 'thicket' command uses the local copy of the tree: wait until it has ended, or end it",
+                    "another '\(file == "tree" ? "thicket" : file)' command uses the local copy of the tree: wait until it has ended, or end it",
                     .storeInUse)
             }
         }
@@ -77,11 +90,11 @@ struct OpenTree: Sendable {
     /// - Parameters:
     ///   - isOnline: false for `--offline`.
     ///   - isAboutQueue: the command itself reports changes that wait for the user.
-    static func run<Value: Sendable>(
-        _ call: Call, isOnline: Bool, isAboutQueue: Bool = false,
+    package static func run<Value: Sendable>(
+        _ call: Call, isOnline: Bool, isAboutQueue: Bool = false, place: Place = .profile, by opening: Opening = plain,
         _ body: @escaping @Sendable (OpenTree) async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        let open = try await open(call, isOnline: isOnline)
+        let open = try await open(call, isOnline: isOnline, place: place, by: opening)
         let conflicts = ConflictReports()
         let follower = conflicts.follow(await open.tree.events, in: open.tree)
         let rotations = RotationReports()
@@ -140,7 +153,7 @@ struct OpenTree: Sendable {
     }
 
     /// Ends the session; changes that were not confirmed stay in the copy.
-    func close() async {
+    package func close() async {
         // A check of the own entries that was begun is made to its end, or the next command would begin it again.
         await (try? client.people())?.finishStartCheck(within: AlarmReports.checkTimeMax)
         keys?.keepNewer(client.account)

@@ -11,7 +11,7 @@ import ThicketTreesystem
 #endif
 
 /// `thicket tree put`: copies files and folders to the tree.
-enum PutCall {
+package enum PutCall {
     static func run(_ call: Call) async throws(Failure) {
         if let pointer = call.value("into") { return try await DepositCall.run(call, into: pointer) }
         let words = [call.argument("FILE")] + call.arguments("MORE")
@@ -114,7 +114,7 @@ enum PutCall {
     }
 
     /// The last name of a local path.
-    static func name(of source: String) throws(Failure) -> NodeName {
+    package static func name(of source: String) throws(Failure) -> NodeName {
         var last = source.split(separator: "/").last.map(String.init) ?? ""
         if last.isEmpty || same(last, ".") || same(last, "..") {
             guard let real = realpath(source, nil) else {

@@ -1,3 +1,4 @@
+public import ThicketProtocol
 public import ThicketTree
 public import ThicketTreeShape
 
@@ -91,6 +92,38 @@ public struct TreeEditor {
     /// Sets the time at which the server removes a node.
     public mutating func setBurnTime(of id: NodeID, _ time: Int64?) throws(TreeError) {
         _ = try machine.setBurnTime(of: id, time, queueing: queueing)
+    }
+
+    /// Sends a node to the inboxes of other accounts when the batch's other changes of it have reached the server, as
+    /// `TreeMessages.copy`.
+    ///
+    /// - Parameter earlier: operations that must be confirmed first, such as those of an earlier message.
+    /// - Returns: an operation for each receiver, in the order of their ids.
+    @discardableResult
+    public mutating func copy(
+        _ id: NodeID, toInboxOf receivers: Set<UserID>, conversation: ConversationID? = nil,
+        after earlier: Set<OperationID> = []
+    ) throws(TreeError) -> [OperationID] {
+        var queueing = TreeMachine.Queueing()
+        queueing.after = earlier
+        return try Outgoing.copy(id, to: receivers, conversation: conversation, queueing: queueing, &machine.skeleton)
+    }
+
+    /// The content of a node, earlier changes of the batch included, as `TreeTransaction.content(of:)`.
+    public mutating func content(of id: NodeID) throws(TreeError) -> NodeContent? {
+        try machine.skeleton.content(of: id)
+    }
+
+    /// A value of the app.
+    public func value(_ collection: String, _ key: String) throws(TreeError) -> [UInt8]? {
+        try machine.store.appValue(collection, key)
+    }
+
+    /// Values of the app, as `Treesystem.page(of:after:isDescending:limit:)`.
+    public func page(
+        of collection: String, after last: AppValue? = nil, isDescending: Bool = false, limit: Int
+    ) throws(TreeError) -> [AppValue] {
+        try machine.store.appPage(collection, after: last, isDescending: isDescending, limit: limit)
     }
 
     /// Stores or removes a value of the app in the batch's transaction, as `TreeTransaction.set`.

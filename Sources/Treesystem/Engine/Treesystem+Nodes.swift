@@ -103,14 +103,6 @@ extension Treesystem {
         }
     }
 
-    /// The pairs that the app attached to a node, in the order of their keys.
-    ///
-    /// - Throws: `notFound`, `store`, `closed`.
-    public func tags(of id: NodeID) throws(TreeError) -> [NodeMetadata.AppTag] {
-        guard let node = try node(id) else { throw .missing(id) }
-        return node.tags
-    }
-
     // MARK: - What the app keeps
 
     /// A value that the app stored in a transaction.
@@ -120,13 +112,21 @@ extension Treesystem {
         try read { machine throws(TreeError) in try machine.store.appValue(collection, key) }
     }
 
-    /// The values of a collection, ascending by their order and key.
+    /// Values of a collection by their order and key.
     ///
+    /// - Parameters:
+    ///   - collection: a name of the app's choice.
+    ///   - last: the page begins behind this value, which need not be there any more; nil: with the first one.
+    ///   - isDescending: whether the largest order comes first.
+    ///   - limit: at most so many, 1...`childrenMax`.
     /// - Throws: `store`, `closed`.
-    public func values(
-        _ collection: String, limit: Int = Treesystem.childrenMax
-    ) throws(TreeError) -> [(key: String, value: [UInt8])] {
-        try read { machine throws(TreeError) in try machine.store.appValues(collection, limit: max(1, limit)) }
+    public func page(
+        of collection: String, after last: AppValue? = nil, isDescending: Bool = false, limit: Int
+    ) throws(TreeError) -> [AppValue] {
+        try read { machine throws(TreeError) in
+            let count = min(max(1, limit), Self.childrenMax)
+            return try machine.store.appPage(collection, after: last, isDescending: isDescending, limit: count)
+        }
     }
 
     /// The faults of all records that do not open or are not genuine.

@@ -25,12 +25,21 @@ extension TreeStore {
         }
     }
 
-    /// The values of a collection, ascending by their order and key.
-    package func appValues(_ collection: String, limit: Int) throws(TreeError) -> [(key: String, value: [UInt8])] {
-        try sql { (database) throws(SQLiteError) in
-            var values = [(key: String, value: [UInt8])]()
-            try database.statement("SELECT key, value FROM app WHERE collection = ?1 ORDER BY sort, key LIMIT ?2")
-                .bind(1, collection).bind(2, Int64(limit)).forEach { values.append(($0.text(0), $0.bytes(1))) }
+    /// A page of a collection by order and key, behind a value of it.
+    package func appPage(
+        _ collection: String, after last: AppValue?, isDescending: Bool, limit: Int
+    ) throws(TreeError) -> [AppValue] {
+        let (sign, way) = isDescending ? ("<", " DESC") : (">", "")
+        let beyond = last == nil ? "" : " AND (sort, key) \(sign) (?3, ?4)"
+        let text =
+            "SELECT key, value, sort FROM app WHERE collection = ?1\(beyond) ORDER BY sort\(way), key\(way) LIMIT ?2"
+        return try sql { (database) throws(SQLiteError) in
+            var statement = try database.statement(text).bind(1, collection).bind(2, Int64(max(0, limit)))
+            if let last { statement = statement.bind(3, last.order).bind(4, last.key) }
+            var values = [AppValue]()
+            try statement.forEach {
+                values.append(AppValue(key: $0.text(0), value: $0.bytes(1), order: $0.integer(2)))
+            }
             return values
         }
     }

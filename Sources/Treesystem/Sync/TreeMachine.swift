@@ -164,7 +164,7 @@ package struct TreeMachine {
 
     private mutating func callDelegate() throws(TreeError) {
         guard let delegate, !skeleton.events.isEmpty else { return }
-        var transaction = TreeTransaction(store)
+        var transaction = TreeTransaction(skeleton)
         for event in skeleton.events {
             do { try delegate.apply(event, in: &transaction) } catch {
                 throw TreeError(.store, "the app did not accept a change of the tree: \(type(of: error))")

@@ -81,7 +81,7 @@ struct TreesystemTests {
         }
         #expect(try await two.paths() == ["home/folder", "home/folder/Note 2"])
         #expect(try await two.path(of: note.id) == .home("folder", "Note 2"))
-        #expect(try await two.tags(of: note.id).first?.value == [1, 2])
+        #expect(try await two.node(note.id)?.tags.first?.value == [1, 2])
         #expect(try await two.data(of: note.id) == Array("second".utf8))
         #expect(try await two.hasChildren(.node(folder.id)))
         #expect(try await two.children(of: .home("folder")).count == 1)

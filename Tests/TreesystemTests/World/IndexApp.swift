@@ -24,7 +24,8 @@ struct IndexApp: TreeDelegate {
 
     static func index(_ store: TreeStore) throws -> [String: String] {
         var index = [String: String]()
-        for (key, value) in try store.appValues(places, limit: 100_000) {
+        for value in try store.appPage(places, after: nil, isDescending: false, limit: 100_000) {
+            let (key, value) = (value.key, value.value)
             index[key] = String(decoding: value, as: UTF8.self)
         }
         return index

@@ -1,0 +1,53 @@
+import ThicketTreesystem
+
+/// Something that changed in the app's database, for screens and for `whatszapp watch`: what is shown is read again.
+public enum ChatEvent: Sendable, Equatable {
+    /// A message arrived, or changed.
+    case message(Message)
+    /// A message was removed.
+    case removed(id: String)
+    /// Messages of a person were held back, or another message was shown in the place of one; nothing that is not
+    /// genuine is shown as a message.
+    case alarm(String)
+    /// Everything that the server had is here.
+    case caughtUp
+    /// Events were lost because the reader was too slow: everything is to be read again.
+    case missed
+}
+
+extension ChatManager {
+    /// What happens from now on.
+    public var events: AsyncStream<ChatEvent> {
+        get async throws(TreeError) {
+            let tree = try await tree
+            let source = await tree.events
+            return AsyncStream { continuation in
+                let task = Task {
+                    for await event in source {
+                        if let event = await Self.event(event, tree) { continuation.yield(event) }
+                    }
+                    continuation.finish()
+                }
+                continuation.onTermination = { _ in task.cancel() }
+            }
+        }
+    }
+
+    private static func event(_ event: TreeEvent, _ tree: Treesystem) async -> ChatEvent? {
+        switch event {
+        case .discovered(let node, _), .modified(let node, _, _), .moved(let node, _, _), .pushed(let node, _):
+            await message(node.id.text, tree).map { .message($0) }
+        case .delivered(let id, _): await message(id.text, tree).map { .message($0) }
+        case .deleted(let node, let path) where path.depth < 3: .removed(id: node.id.text)
+        case .integrity(let fault): .alarm("\(fault.kind.rawValue): \(fault.detail)")
+        case .caughtUp: .caughtUp
+        case .gap: .missed
+        case .deleted, .conflict, .operationFailed: nil
+        }
+    }
+
+    private static func message(_ id: String, _ tree: Treesystem) async -> Message? {
+        guard let place: String = Stored.value(try? await tree.value(ChatDatabase.places, id)) else { return nil }
+        return Stored.value(try? await tree.value(ChatDatabase.messages(place), id))
+    }
+}

@@ -1,0 +1,110 @@
+import Glibc
+import Testing
+import ThicketBlocking
+import ThicketProcesses
+import ThicketProtocol
+
+/// The program `whatszapp`, as people use it.
+@Suite("WhatsZapp: the program", .blocking, .timeLimit(.minutes(10)))
+struct ChatProgramTests {
+    /// The lines of JSON that a command has printed.
+    private static func lines(_ output: String) -> [JSONObject] {
+        output.split(separator: "\n").compactMap { (try? JSONValue(parsing: String($0)))?.objectValue }
+    }
+
+    /// A line without the time in front.
+    private static func words(_ output: String) -> [String] {
+        output.split(separator: "\n").map { String($0.drop { $0 != " " }.drop { $0 == " " }) }
+    }
+
+    @Test("two people: a text and its answer, offline too, listed with their states and the unread ones")
+    func texts() throws {
+        let homes = try ChatHomes("alice", "bob")
+        #expect(try homes.good("alice", "conversations").isEmpty)
+        try homes.good("alice", "send", "bob", "Hello Bob")
+        try homes.good("alice", "send", "bob", "are you\nthere?", "--offline")
+        #expect(
+            Self.words(try homes.good("alice", "open", "bob", "--offline")).prefix(2) == [
+                "me: ✓ Hello Bob", "me: … are you",
+            ])
+        // A person that is no contact has the name that it gives itself, with a question mark.
+        let listed = try homes.good("bob", "conversations")
+        #expect(listed.hasPrefix("alice?  ") && listed.hasSuffix("(1) Hello Bob\n"), "\(listed)")
+        try homes.good("bob", "contacts", "add", "alice")
+        // The next command sends what was kept.
+        try homes.good("alice", "conversations")
+        #expect(try homes.good("bob", "conversations").hasSuffix("(2) are you there?\n"))
+        let read = Self.lines(try homes.good("bob", "read", "alice", "--json"))
+        #expect(read.map { $0["text"] } == [.string("Hello Bob"), .string("are you\nthere?")])
+        #expect(try homes.good("bob", "read", "alice").isEmpty)
+        try homes.good("bob", "send", "alice", "yes")
+        let shown = Self.lines(try homes.good("alice", "open", "bob", "--json"))
+        #expect(shown.map { $0["state"] } == [.string("sent"), .string("sent"), .string("received")])
+        #expect(shown.map { $0["isRead"] } == [.bool(true), .bool(true), .bool(false)])
+    }
+
+    @Test("files go with a message and are fetched; what cannot be sent leaves nothing behind")
+    func files() throws {
+        let homes = try ChatHomes("alice", "bob")
+        try Self.shell("mkdir got && head -c 300000 /dev/urandom > cat.jpg && echo note > note.txt", homes)
+        let (photo, note) = (homes.path("cat.jpg"), homes.path("note.txt"))
+        for (words, says) in [
+            (["--file", homes.path("none")], "cannot be read"), (["--file", photo, "--file", photo], "has this name"),
+        ] {
+            let refused = try homes.run("alice", ["send", "bob", "our cat"] + words)
+            #expect(refused.code == 1 && refused.errors.contains(says), "\(refused)")
+        }
+        #expect(try homes.good("alice", "open", "bob").isEmpty)
+        try homes.good("alice", "send", "bob", "our cat", "--file", photo, "--file", note)
+        let message = try #require(Self.lines(try homes.good("bob", "open", "alice", "--json")).first)
+        #expect(message["attachments"] == .array([.string("cat.jpg"), .string("note.txt")]))
+        let id = try #require(message["id"]?.stringValue)
+        try homes.good("bob", "read", "alice")
+        let written = try homes.good("bob", "fetch", id, homes.path("got"))
+        #expect(written.split(separator: "\n").count == 2 && written.contains("/got/cat.jpg was written"))
+        try Self.shell("cmp cat.jpg got/cat.jpg && cmp note.txt got/note.txt", homes)
+        for (words, code) in [(["fetch", "nothing"], 3), (["fetch", id, homes.path("none")], 3)] as [([String], Int32)]
+        {
+            #expect(try homes.run("bob", words).code == code, "\(words)")
+        }
+    }
+
+    @Test("watch prints what happens on another machine; a second program on the same profile is refused")
+    func watch() throws {
+        let homes = try ChatHomes("alice", "bob")
+        try homes.enter("login", "bob", home: "phone")
+        try homes.good("alice", "send", "bob", "first")
+        let watch = try homes.watch("bob")
+        try watch.wait { $0.contains { $0["text"] == .string("first") && $0["isRead"] == .bool(false) } }
+        #expect(try homes.run("bob", ["conversations"]).code == 7)
+        try homes.good("phone", "read", "alice")
+        try watch.wait { $0.contains { $0["text"] == .string("first") && $0["isRead"] == .bool(true) } }
+        try homes.good("alice", "send", "bob", "second")
+        try watch.wait { $0.contains { $0["text"] == .string("second") } }
+        watch.process.signal(SIGINT)
+        #expect(try watch.process.finish().signal == nil)
+    }
+
+    @Test("misuse ends with a code and one line that says what to do")
+    func misuse() throws {
+        let homes = try ChatHomes("alice", "bob")
+        try homes.good("alice", "send", "bob", "one")
+        for (words, code, says) in [
+            (["send", "alice", "hi"], 2, "alice is this account"), (["send", "zed", "hi"], 3, "no keys of this user"),
+            (["send", "bob", ""], 2, "the text is empty"), (["frob"], 2, "there is no command 'frob'"),
+            (["send", "bob", String(repeating: "x", count: 7_001)], 1, "at most 7000 bytes"),
+            (["delete", "bob", "nothing"], 3, "has no message nothing"),
+        ] as [([String], Int32, String)] {
+            let outcome = try homes.run("alice", words)
+            #expect(outcome.code == code && outcome.errors.contains(says), "\(outcome)")
+        }
+        try homes.good("alice", "delete", "bob")
+        #expect(try homes.good("alice", "conversations").isEmpty)
+        #expect(try homes.good("bob", "conversations").hasSuffix("(1) one\n"), "the other person keeps it")
+    }
+
+    private static func shell(_ line: String, _ homes: ChatHomes) throws {
+        let outcome = try ChildProcess.run(["/bin/sh", "-c", "cd '\(homes.path(""))' && \(line)"])
+        guard outcome.code == 0 else { throw ProcessError("\(line): \(outcome)") }
+    }
+}
