@@ -101,9 +101,12 @@ final class RESTLoad {
     }
 
     /// Runs a number of requests, or as many as are answered in a time, over the first sockets.
-    /// - Parameter make: makes the next request of a socket from an increasing number.
+    /// - Parameters:
+    ///   - patience: seconds without an answer after which the run fails.
+    ///   - make: makes the next request of a socket from an increasing number.
     func run(
-        requests: Int = .max, seconds: Double = 1_000, sockets most: Int = .max, _ make: (RESTSocket, Int) -> String
+        requests: Int = .max, seconds: Double = 1_000, sockets most: Int = .max, patience: Int32 = 30,
+        _ make: (RESTSocket, Int) -> String
     ) throws -> Run {
         let begin: UInt64 = nanoseconds()
         let end: UInt64 = begin + UInt64(seconds * 1e9)
@@ -118,9 +121,9 @@ final class RESTLoad {
         for socket in sockets.prefix(most) { try next(socket) }
         var events = [epoll_event](repeating: epoll_event(), count: 64)
         while answered < sent {
-            let ready: Int32 = epoll_wait(poll, &events, 64, 30_000)
+            let ready: Int32 = epoll_wait(poll, &events, 64, patience * 1_000)
             if ready < 0, errno == EINTR { continue }
-            guard ready > 0 else { throw BenchError("nothing was answered for 30 s") }
+            guard ready > 0 else { throw BenchError("nothing was answered for \(patience) s") }
             for event in events.prefix(Int(ready)) {
                 let socket: RESTSocket = sockets[Int(event.data.u32)]
                 guard try socket.receive() else { continue }
