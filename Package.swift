@@ -201,10 +201,15 @@ let tools: [Target] = [
 
 let examples: [Target] = [
     // A messenger, after the example app of the seed.
-    library("WhatsZapp", "Examples/WhatsZapp/Library", ["ThicketTreesystem", "ThicketClient", "ThicketProtocol"]),
+    library(
+        "WhatsZapp", "Examples/WhatsZapp/Library",
+        ["ThicketTreesystem", "ThicketClient", "ThicketProtocol", "ThicketPlatform"]),
     program(
         "whatszapp", "Examples/WhatsZapp/Program",
-        ["WhatsZapp", "ThicketCLI", "ThicketCommandLine", "ThicketTreesystem", "ThicketClient", "ThicketProtocol"]),
+        [
+            "WhatsZapp", "ThicketCLI", "ThicketCommandLine", "ThicketTreesystem", "ThicketClient", "ThicketProtocol",
+
+        ]),
 ]
 
 // MARK: - Tests
@@ -311,7 +316,7 @@ let suites: [Target] = [
         "WhatsZappTests",
         [
             "WhatsZapp", "ThicketTreesystem", "ThicketClient", "ThicketProtocol", "ThicketCrypto", "ThicketProcesses",
-            "thicketd", "whatszapp",
+            "thicketd", "thicket", "whatszapp",
         ]),
     tests("TidyTests", ["ThicketServer", "ThicketProtocol", "ThicketCLI", "ThicketCommandLine"]),
     tests(

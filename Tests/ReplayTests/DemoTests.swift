@@ -101,6 +101,19 @@ struct DemoTests {
         #expect(outcome.output.contains("17 in Alice's folder, 0 at the server.\nMATCH: "), "\(outcome.output)")
     }
 
+    @Test("demo chat: three people write through a killed server, a new phone has it all, and the server none of it")
+    func chat() throws {
+        let outcome = try run(["chat"])
+        #expect(outcome.code == 0, "\(outcome)")
+        for event in [
+            "the server is killed", "2 conversations after", "7 with the people, 0 at the server.", "\nMATCH: ",
+        ] {
+            #expect(outcome.output.contains(event), "\(outcome.output)")
+        }
+        let misused = try run(["chat", "--people", "2"])
+        #expect(misused.code == 1 && misused.errors.contains("does not know --people"), "\(misused)")
+    }
+
     @Test("demo tree with a size or a word that it does not know ends with exit code 1, and one line that names it")
     func treeMisused() throws {
         for (words, says) in [

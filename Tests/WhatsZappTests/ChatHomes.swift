@@ -43,6 +43,13 @@ final class ChatHomes {
             [Programs.beside("whatszapp")] + words, input: input, variables: variables(home), seconds: Self.seconds)
     }
 
+    /// Runs `thicket`, and expects success.
+    func thicket(_ home: String, _ words: String...) throws {
+        let outcome = try ChildProcess.run(
+            [Programs.thicket] + words, variables: variables(home), seconds: Self.seconds)
+        guard outcome.code == 0 else { throw ProcessError("thicket \(words): \(outcome)") }
+    }
+
     /// Runs the program, and expects success.
     @discardableResult
     func good(_ home: String, _ words: String...) throws -> String {

@@ -85,6 +85,23 @@ struct ChatProgramTests {
         #expect(try watch.process.finish().signal == nil)
     }
 
+    @Test("a message that its receiver does not accept is marked, and does not keep the sender from other people")
+    func refused() throws {
+        let homes = try ChatHomes("alice", "bob", "carol")
+        try homes.thicket("bob", "tree", "policy", "nobody")
+        let refused = try homes.run("alice", ["send", "bob", "let me in"])
+        #expect(refused.code == 4, "\(refused)")
+        #expect(refused.errors.contains("the server refuses the message 'let me in'"), "\(refused)")
+        #expect(Self.words(try homes.good("alice", "open", "bob")) == ["me: ! let me in"])
+        try homes.good("alice", "send", "carol", "hello")
+        #expect(try homes.good("carol", "conversations").hasSuffix("(1) hello\n"))
+        // Also what was written offline, when a later command sends it.
+        try homes.good("alice", "send", "bob", "again", "--offline")
+        #expect(try homes.run("alice", ["send", "carol", "more"]).code == 4)
+        #expect(Self.words(try homes.good("alice", "open", "bob")) == ["me: ! let me in", "me: ! again"])
+        #expect(try homes.good("carol", "conversations").hasSuffix("(2) more\n"))
+    }
+
     @Test("misuse ends with a code and one line that says what to do")
     func misuse() throws {
         let homes = try ChatHomes("alice", "bob")
@@ -92,7 +109,7 @@ struct ChatProgramTests {
         for (words, code, says) in [
             (["send", "alice", "hi"], 2, "alice is this account"), (["send", "zed", "hi"], 3, "no keys of this user"),
             (["send", "bob", ""], 2, "the text is empty"), (["frob"], 2, "there is no command 'frob'"),
-            (["send", "bob", String(repeating: "x", count: 7_001)], 1, "at most 7000 bytes"),
+            (["send", "bob", String(repeating: "x", count: 7_900)], 1, "at most 7900 bytes"),
             (["delete", "bob", "nothing"], 3, "has no message nothing"),
         ] as [([String], Int32, String)] {
             let outcome = try homes.run("alice", words)

@@ -19,13 +19,23 @@ struct ConversationNameTests {
         }
     }
 
-    @Test("other names are no conversations", arguments: ["Ann", "a b", "%4", "%zz", "%61nn", "%c3", "%", "photos/1"])
+    @Test(
+        "other names are no conversations",
+        arguments: [
+            "ann", "chat", "chat ", "chat Ann", "chat a b", "chat %4", "chat %zz", "chat %61nn", "chat %c3", "chat %",
+        ])
     func foreign(name: String) throws { #expect(ConversationName.person(try NodeName(name)) == nil) }
+
+    @Test("a node that got a number, because another one has its name, belongs to the same conversation")
+    func numbered() throws {
+        #expect(ConversationName.person(try NodeName("chat ann 2"))?.text == "ann")
+        #expect(ConversationName.person(try NodeName("chat ann 2 3")) == nil)
+    }
 
     @Test("an id whose name would be too long is refused")
     func long() throws {
-        #expect(try ConversationName.of(UserID(String(repeating: "a", count: 255))).text.count == 255)
-        #expect(throws: TreeError.self) { try ConversationName.of(try UserID(String(repeating: "a", count: 256))) }
+        #expect(try ConversationName.of(UserID(String(repeating: "a", count: 250))).text.count == 255)
+        #expect(throws: TreeError.self) { try ConversationName.of(try UserID(String(repeating: "a", count: 251))) }
         #expect(throws: TreeError.self) { try ConversationName.of(try UserID(String(repeating: "Ä", count: 43))) }
     }
 }

@@ -19,6 +19,7 @@ struct Demo {
     static func run(_ arguments: [String]) async throws {
         if arguments.contains("--help") || arguments.contains("-h") { return say(help) }
         if arguments.first == "tree" { return try TreeDemo.run(Array(arguments.dropFirst())) }
+        if arguments.first == "chat" { return try ChatDemo.run(Array(arguments.dropFirst())) }
         let isFast = arguments.contains("--fast") || isatty(1) == 0
         var arguments = arguments
         let people = try takePeople(&arguments)
@@ -128,6 +129,7 @@ struct Demo {
     static let help = """
         usage: thicket-demo [--fast] [--people N | TRACE]
                thicket-demo tree [--size SIZE]
+               thicket-demo chat
 
         Some people, two without --people, type one page through a real server that is killed twice; each of them is
         cut off once. They do so in an open bucket and then in a sealed one, and one sees what the server's database
@@ -139,6 +141,9 @@ struct Demo {
         are killed on the way; her other machine shows all names at once and fetches what she opens. At the end one sees
         what the server has of it. The video has 512 MiB, or SIZE (16MiB to 16GiB, such as 2GiB); /tmp needs six times
         as much for a while. Exit code 0: every claim was checked and holds.
+
+        chat: Alice, Bob and Carol write to each other with whatszapp, through a server that is killed meanwhile; Bob buys
+        a new phone. At the end one sees what the server has of it.
         """
 }
 

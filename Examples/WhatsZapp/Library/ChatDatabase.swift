@@ -10,7 +10,9 @@ import ThicketTreesystem
 enum ChatDatabase {
     static let conversations = "conversations"
     static let places = "places"
-    private static let authors = "authors"
+    private static let chains = "chains"
+    /// Messages of this device whose copy the server does not have yet.
+    static let outgoing = "outgoing"
 
     static func messages(_ conversation: String) -> String { "messages \(conversation)" }
     static func unread(_ conversation: String) -> String { "unread \(conversation)" }
@@ -77,11 +79,15 @@ enum ChatDatabase {
     // MARK: - Messages
 
     /// Stores a message that was not known, and shows it in its conversation.
+    ///
+    /// - Parameters:
+    ///   - chain: names the device that counts its messages, and what it counts; nil: the message has no number.
+    ///   - name: the login name that the author gives.
     static func insert(
-        _ new: Message, named name: String? = nil, _ rows: inout some ChatRows
+        _ new: Message, chain: String? = nil, named name: String? = nil, _ rows: inout some ChatRows
     ) throws(TreeError) -> Message {
         var message = new
-        message.order = try place(of: message, &rows)
+        if let chain { message.order = try place(of: message, in: chain, &rows) }
         try set(message, &rows)
         try rows.set(Stored.bytes(of: message.conversation), places, message.id, order: message.order)
         var conversation = try open(message.conversation, at: message.order, &rows)
@@ -95,28 +101,22 @@ enum ChatDatabase {
         return message
     }
 
-    /// An author's later message is behind the earlier one, whatever the author's clock says.
-    private static func place(of message: Message, _ rows: inout some ChatRows) throws(TreeError) -> Int64 {
-        let key = "\(message.isMine ? "me" : "you") \(message.conversation)"
-        let last: Newest? = Stored.value(try rows.value(authors, key))
-        guard let last, message.isMine || message.counter > last.counter else {
-            if last == nil { try set(Newest(counter: message.counter, order: message.order), key, &rows) }
-            return message.order
-        }
-        // Of this account's messages the time is the order: other devices write, too.
-        let order = message.isMine ? message.order : max(message.order, last.order + 1)
-        try set(Newest(counter: message.counter, order: max(order, last.order)), key, &rows)
+    /// A later message of a device is behind the earlier one, whatever the device's clock says.
+    private static func place(
+        of message: Message, in chain: String, _ rows: inout some ChatRows
+    ) throws(TreeError) -> Int64 {
+        let last: Newest? = Stored.value(try rows.value(chains, chain))
+        if let last, message.counter <= last.counter { return message.order }
+        let order = max(message.order, (last?.order ?? .min + 1) + 1)
+        let newest = Newest(counter: message.counter, order: order)
+        try rows.set(Stored.bytes(of: newest), chains, chain, order: 0)
         return order
     }
 
-    /// Number and place of an author's newest message.
+    /// Number and place of a device's newest message.
     private struct Newest: Codable {
         let counter: UInt64
         let order: Int64
-    }
-
-    private static func set(_ newest: Newest, _ key: String, _ rows: inout some ChatRows) throws(TreeError) {
-        try rows.set(Stored.bytes(of: newest), authors, key, order: 0)
     }
 
     /// Replaces what is stored of a message.
@@ -164,5 +164,6 @@ enum ChatDatabase {
         try rows.set(nil, messages(conversation), id, order: 0)
         try rows.set(nil, unread(conversation), id, order: 0)
         try rows.set(nil, places, id, order: 0)
+        try rows.set(nil, outgoing, id, order: 0)
     }
 }

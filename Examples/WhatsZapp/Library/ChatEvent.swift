@@ -38,7 +38,7 @@ extension ChatManager {
         case .discovered(let node, _), .modified(let node, _, _), .moved(let node, _, _), .pushed(let node, _):
             await message(node.id.text, tree).map { .message($0) }
         case .delivered(let id, _): await message(id.text, tree).map { .message($0) }
-        case .deleted(let node, let path) where path.depth < 3: .removed(id: node.id.text)
+        case .deleted(let node, let path) where path.depth == (path.trunk == .inbox ? 1 : 2): .removed(id: node.id.text)
         case .integrity(let fault): .alarm("\(fault.kind.rawValue): \(fault.detail)")
         case .caughtUp: .caughtUp
         case .gap: .missed

@@ -1,3 +1,4 @@
+import ThicketPlatform
 public import ThicketProtocol
 public import ThicketTreesystem
 
@@ -24,25 +25,54 @@ extension ChatManager {
     public func didDiscoverMovedNode(
         _ node: Node, from oldPath: TreePath, to newPath: TreePath, in transaction: inout TreeTransaction
     ) throws {
-        // Read on another device.
-        guard newPath.trunk == .home, newPath.depth == 2 else { return }
-        let known = try ChatDatabase.change(node.id.text, &transaction) { $0.isRead = true }
-        if known == nil { try arrived(node, newPath, &transaction) }
+        guard let known = try ChatDatabase.message(node.id.text, transaction) else {
+            return try didDiscoverNewNode(node, at: newPath, in: &transaction)
+        }
+        if newPath.trunk == .home, newPath.depth == 2,
+            ConversationName.person(newPath.names[0])?.text == known.conversation
+        {
+            // Read on another device.
+            try ChatDatabase.change(known.id, &transaction) { $0.isRead = true }
+        } else {
+            // Another program has moved it, perhaps to a place where it is no message.
+            try show(node, newPath, insteadOf: known, &transaction)
+        }
     }
 
     public func didDiscoverModifiedNode(
         _ node: Node, with change: NodeChange, at path: TreePath, in transaction: inout TreeTransaction
     ) throws {
+        guard let known = try ChatDatabase.message(node.id.text, transaction) else {
+            // It could not be shown before.
+            if path.depth <= 2 { try didDiscoverNewNode(node, at: path, in: &transaction) }
+            return
+        }
+        if change.contains(.tags), known.state == .draft, Self.text(node, Self.draftTag) == nil {
+            try ChatDatabase.change(known.id, &transaction) { $0.state = .sent }
+        }
         guard change.contains(.origin), let origin = node.origin else { return }
-        try ChatDatabase.change(node.id.text, &transaction) {
+        // It was shown before this device has verified it.
+        if known.isMine || known.counter == 0 { return try show(node, path, insteadOf: known, &transaction) }
+        try ChatDatabase.change(known.id, &transaction) {
             ($0.missing, $0.isForked) = (origin.missing, origin.isForked)
         }
+    }
+
+    private func show(
+        _ node: Node, _ path: TreePath, insteadOf known: Message, _ transaction: inout TreeTransaction
+    ) throws {
+        try ChatDatabase.remove(known.id, &transaction)
+        try didDiscoverNewNode(node, at: path, in: &transaction)
+        try ChatDatabase.change(known.id, &transaction) { $0.attachments = known.attachments }
     }
 
     public func didDiscoverDeletedNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {
         switch (path.trunk, path.depth) {
         case (.home, 1):
-            guard let person = ConversationName.person(node.name) else { return }
+            // A node that had a number belongs to a conversation whose own node is still there.
+            guard let person = ConversationName.person(node.name), try ConversationName.of(person) == node.name else {
+                return
+            }
             try ChatDatabase.remove(conversation: person.text, &transaction)
         case (.home, 2), (.inbox, 1): try ChatDatabase.remove(node.id.text, &transaction)
         case (.home, 3), (.inbox, 2): try detached(node, &transaction)
@@ -52,30 +82,37 @@ extension ChatManager {
 
     public func didDeliver(_ node: NodeID, to receiver: UserID, in transaction: inout TreeTransaction) throws {
         try ChatDatabase.change(node.text, &transaction) { $0.state = .sent }
+        try transaction.set(nil, ChatDatabase.outgoing, node.text)
     }
 
     // MARK: - Messages
 
     /// A message appeared: in the inbox, or in a conversation, where another device has put it.
     private func arrived(_ node: Node, _ path: TreePath, _ transaction: inout TreeTransaction) throws(TreeError) {
-        guard let (author, conversation) = author(of: node, at: path), author != me || path.trunk == .home,
+        guard let (author, conversation) = author(of: node, at: path), author == me || author == conversation,
+            node.origin.map(isPrivate) ?? true,
             try ChatDatabase.message(node.id.text, transaction) == nil,
             let bytes = try transaction.content(of: node.id)?.data, let content = MessageContent(bytes)
         else { return }
         let (isMine, origin) = (author == me, node.origin)
-        let sent = origin?.sent ?? content.sent
+        let sent = min(max(0, origin?.sent ?? content.sent), Self.timeMax)
+        let isDraft = isMine && Self.text(node, Self.draftTag) != nil
         // A clock that is wrong puts no message far into the future.
         let latest = (node.changed ?? Self.now) + Self.clockErrorMax
         _ = try ChatDatabase.insert(
             Message(
                 id: node.id.text, conversation: conversation.text, isMine: isMine, text: content.text, sent: sent,
-                order: min(sent, latest), counter: origin?.counter ?? 0, state: isMine ? .sent : .received,
+                order: min(sent, latest), counter: origin?.counter ?? 0,
+                state: isDraft ? .draft : isMine ? .sent : .received,
                 isRead: path.trunk == .home, missing: origin?.missing ?? 0, isForked: origin?.isForked ?? false),
-            named: origin?.name, &transaction)
+            chain: origin.map { "\($0.device) \(Hex.encode($0.conversation.octets))" },
+            named: origin?.name ?? Self.text(node, Self.nameTag), &transaction)
     }
 
     /// Milliseconds by which an author's clock may be ahead of the server's.
     private static let clockErrorMax: Int64 = 300_000
+    /// The year 9999, in milliseconds since 1970.
+    private static let timeMax: Int64 = 253_402_300_799_999
 
     /// Who wrote a message, and the person of its conversation; nil for a node that is in no conversation.
     private func author(of node: Node, at path: TreePath) -> (author: UserID, conversation: UserID)? {
@@ -84,9 +121,14 @@ extension ChatManager {
             return node.origin.map { ($0.author, $0.author) }
         }
         guard let person = ConversationName.person(path.names[0]) else { return nil }
-        let tag = node.tags.first { $0.key == Self.authorTag }
-        let named = tag.flatMap { String(validating: $0.value, as: UTF8.self) }.flatMap { try? UserID($0) }
-        return (node.origin?.author ?? named ?? me, person)
+        // Without either it waits until this device has verified it.
+        let named = Self.text(node, Self.authorTag).flatMap { try? UserID($0) }
+        return (node.origin?.author ?? named).map { ($0, person) }
+    }
+
+    /// The text of a pair of a node.
+    private static func text(_ node: Node, _ tag: String) -> String? {
+        node.tags.first { $0.key == tag }.flatMap { String(validating: $0.value, as: UTF8.self) }
     }
 
     // MARK: - Attachments

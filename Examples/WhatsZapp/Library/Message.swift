@@ -6,13 +6,15 @@
 public struct Message: Sendable, Hashable, Codable, Identifiable {
     /// What has become of a message.
     public enum State: String, Sendable, Codable {
-        /// Its files were being added when the program ended. It was sent to nobody, and waits to be removed.
+        /// Its files are being added. If the program has ended meanwhile, it was sent to no person, and waits to be
+        /// removed.
         case draft
         /// Written here; the server does not have it yet.
         case queued
-        /// The server has put it into the other person's inbox.
+        /// The server has put it into the other person's inbox; of a message of another device: that device has sent it,
+        /// or is about to.
         case sent
-        /// The server refuses it for good: `thicket tree queue` shows the reason.
+        /// The server refuses it for good, or its receiver does not accept messages of this account.
         case failed
         /// It is another person's.
         case received

@@ -2,9 +2,9 @@ import FoundationEssentials
 
 /// What a message's node contains: `{"text":"…","sent":1700000000000}`. Members of newer versions are ignored.
 struct MessageContent: Codable {
-    /// Bytes of a text at most: with them the content fits into the node's record, so that the text arrives with the
-    /// list of messages.
-    static let textBytesMax = 7_000
+    /// Bytes of a content at most: with them it fits into the node's record, so that the text arrives with the list of
+    /// messages.
+    static let bytesMax = 7_900
 
     let text: String
     /// Milliseconds since 1970, by the author's clock. Of another person's message the signed statement counts.
@@ -25,7 +25,7 @@ struct MessageContent: Codable {
 enum Stored {
     static func bytes(of value: some Encodable) -> [UInt8] {
         let encoder = JSONEncoder()
-        encoder.outputFormatting = .sortedKeys
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Numbers, texts and flags of this module always have a JSON form.
         return Array((try? encoder.encode(value)) ?? Data())
     }

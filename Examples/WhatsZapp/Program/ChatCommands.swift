@@ -12,6 +12,8 @@ enum ChatCommands {
         let chat: ChatManager
         let tree: OpenTree
         let names: PersonNames
+        /// Changes of earlier commands that wait.
+        let earlier: Set<OperationID>
     }
 
     static func run(_ call: Call) async throws(Failure) {
@@ -34,13 +36,30 @@ enum ChatCommands {
         _ call: Call, _ body: @escaping @Sendable (Opened, Call) async throws(Failure) -> Void
     ) async throws(Failure) {
         let isOnline = !call.flag("offline")
-        try await OpenTree.run(call, isOnline: isOnline, place: .program("whatszapp"), by: opening) {
-            (tree) throws(Failure) in
+        try await OpenTree.run(
+            call, isOnline: isOnline, isAboutQueue: true, place: .program("whatszapp"), by: opening
+        ) { (tree) throws(Failure) in
+            var alarm: Failure?
             if isOnline {
                 try await tree.ready("the messages were not read", offline: "shows those that are here")
-                try await InboxCall.verify(tree, call)
+                // Keys of one person that are not those that were known do not keep the user from all others.
+                do throws(Failure) { try await InboxCall.verify(tree, call) } catch {
+                    guard error.code == .alarm else { throw error }
+                    alarm = error
+                }
             }
-            try await body(try await opened(tree), call)
+            let opened = try await opened(tree)
+            let result: Result<Void, Failure>
+            do throws(Failure) { result = .success(try await body(opened, call)) } catch { result = .failure(error) }
+            let failed = try await chatting("the queue was not read") { () throws(TreeError) in
+                try await opened.chat.reviewOutgoing()
+            }
+            for message in failed {
+                let text = Screen.safe(String(message.text.prefix(40)))
+                Terminal.writeError("whatszapp: the server refuses the message '\(text)'; 'open' marks it with !\n")
+            }
+            try result.get()
+            if let alarm { throw alarm }
         }
     }
 
@@ -48,7 +67,8 @@ enum ChatCommands {
         let chat = try await chatting("the chat was not opened") { () throws(TreeError) in
             try ChatManager(tree.client)
         }
-        return Opened(chat: chat, tree: tree, names: await PersonNames(tree.client))
+        return Opened(
+            chat: chat, tree: tree, names: await PersonNames(tree.client), earlier: try await tree.queued())
     }
 
     // MARK: - Commands
@@ -120,7 +140,10 @@ enum ChatCommands {
                 guard let id = NodeID(text: attachment.id) else { return nil }
                 return try await opened.tree.tree.node(id)
             }
-            guard let node else { continue }
+            guard let node else {
+                Terminal.writeError("whatszapp: \(Screen.safe(attachment.name)) is not on this machine yet\n")
+                continue
+            }
             let file = try await NodeDownload.get(
                 node, into: folder, in: opened.tree, isOffline: call.flag("offline"), isForced: call.flag("force"))
             Terminal.write("\(Screen.safe(file.path)) \(file.isWritten ? "was written" : "is there already")\n")
@@ -147,8 +170,18 @@ enum ChatCommands {
 
     /// Waits until the server has what was changed.
     private static func confirm(_ opened: Opened, _ what: String) async throws(Failure) {
-        let operations = try await chatting(what) { () throws(TreeError) in try await opened.tree.tree.queue.map(\.id) }
-        try await opened.tree.confirm(operations, what)
+        let earlier = opened.earlier
+        let (new, old) = try await chatting(what) { () throws(TreeError) in
+            let tree = opened.tree.tree
+            // Another device has removed the conversation, and something new was written in it.
+            for operation in try await tree.queue where operation.state == .removedElsewhere {
+                try await tree.retry(operation.id)
+            }
+            let all = try await tree.queue.map(\.id)
+            return (all.filter { !earlier.contains($0) }, all.filter { earlier.contains($0) })
+        }
+        try await opened.tree.confirm(new, what)
+        try await opened.tree.confirm(old, "send what was kept", earlier: earlier)
     }
 
     private static func person(_ call: Call, _ opened: Opened, _ what: String) async throws(Failure) -> UserID {

@@ -65,7 +65,7 @@ extension OpenTree {
     }
 
     /// The operations that wait now.
-    func queued() async throws(Failure) -> Set<OperationID> {
+    package func queued() async throws(Failure) -> Set<OperationID> {
         let tree = tree
         return try await growing("cannot read the queue") { () throws(TreeError) in Set(try await tree.queue.map(\.id))
         }
@@ -112,8 +112,8 @@ extension OpenTree {
 
     // MARK: - Waiting
 
-    /// Runs a wait until it returns, the server cannot be reached at the command's first attempt, or the time is over in
-    /// which nothing moved (`WaitBudget`).
+    /// Runs a wait until it returns, the server cannot be reached at the command's first attempt, or the time is over
+    /// in which nothing moved (`WaitBudget`).
     func waiting<Value: Sendable>(
         _ consequence: Unconfirmed, _ body: @escaping @Sendable () async throws(TreeError) -> Value
     ) async throws(Failure) -> Value {
@@ -217,8 +217,9 @@ final class TreeFollower: Sendable {
             case .syncing, .upToDate:
                 wait.markReached()
                 count.withLock { $0 += 1 }
-            case .offline(.unreachable(let reason)), .offline(.untrusted(let reason)):
+            case .offline(.unreachable(let reason)):
                 if !wait.hasReached { return TreeError(.network, reason) }
+            case .offline(.untrusted(let reason)): return TreeError(.network, reason)
             case .offline(.storeFailed(let reason)): return TreeError(.store, reason)
             case .offline(.unauthorized(let reason)):
                 return TreeError(.network, reason, reason: ClientError.Code.unauthorized.rawValue)

@@ -37,7 +37,7 @@ final class BlobDesk {
     /// Begins a request of an authenticated user.
     func begin(_ id: ConnectionID, _ order: BlobOrder) {
         let tenant = hub.tenant(of: id)
-        endStalled(order, tenant)
+        endStalled(order)
         if let refusal = refusal(order, tenant) { return hub.respond(id, refusal) }
         loop.count(id, to: tenant)
         let transfer = BlobTransfer(
@@ -52,13 +52,12 @@ final class BlobDesk {
 
     /// A user sends a part again whose earlier request has not ended: that one's connection is lost, and the server has
     /// not learned of it yet. It would keep the part until its time is over.
-    private func endStalled(_ order: BlobOrder, _ tenant: TenantID) {
+    private func endStalled(_ order: BlobOrder) {
         guard let part = order.call.part, parts[part.upload]?.contains(part.number) == true else { return }
         let stalled = entries.first { _, entry in
-            guard entry.isReceiving, entry.transfer.tenant == tenant, let other = entry.transfer.order.call.part else {
-                return false
-            }
-            return other.upload == part.upload && other.number == part.number
+            let other = entry.transfer.order
+            guard entry.isReceiving, other.user == order.user, other.app == order.app else { return false }
+            return other.call.part.map { $0 == part } ?? false
         }
         guard let id = stalled?.key else { return }
         closed(id)

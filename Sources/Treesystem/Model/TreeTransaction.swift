@@ -17,10 +17,16 @@ public struct TreeTransaction {
     public func path(of id: NodeID) throws(TreeError) -> TreePath? { try store.path(of: .node(id)) }
 
     /// The content of a node if it fits into the record; nil for a node without content, and for one whose content is
-    /// in a file.
+    /// in a file. Also nil for a node that is gone already: calls come at the end of a turn, which may have shown and
+    /// removed it; and for a content that does not open, which an author of a message can make.
     ///
-    /// - Throws: `notFound`, `contentDamaged`, `store`.
-    public mutating func content(of id: NodeID) throws(TreeError) -> NodeContent? { try skeleton.content(of: id) }
+    /// - Throws: `store`.
+    public mutating func content(of id: NodeID) throws(TreeError) -> NodeContent? {
+        do throws(TreeError) { return try skeleton.content(of: id) } catch {
+            if error.code == .notFound || error.code == .contentDamaged { return nil }
+            throw error
+        }
+    }
 
     /// A value of the app.
     ///

@@ -81,6 +81,27 @@ struct AppValueTests {
         for session in [one, two] { await session.close() }
     }
 
+    @Test("a node that came and went while the device was away is no content for its delegate, and the tree goes on")
+    func gone() async throws {
+        let bench = try TreeBench()
+        let (one, two) = (try await bench.session(), try await bench.session())
+        let tree = try await one.tree()
+        let reader = try await two.tree(delegate: Reader())
+        try await reader.waitUntilSynced(timeout: TreeBench.patience)
+        await reader.goOffline()
+        for name in ["a", "b"] {
+            let node = try await tree.createNode(at: .home(name), content: .text(name))
+            try await tree.waitUntilSynced(timeout: TreeBench.patience)
+            if name == "a" { try await tree.delete(node.id) }
+        }
+        try await tree.waitUntilSynced(timeout: TreeBench.patience)
+        await reader.goOnline()
+        try await reader.wait { tree in try tree.node(at: .home("b")) != nil }
+        #expect(try await reader.paths() == ["home/b"])
+        #expect(try await reader.value("contents", "b") == Array("b".utf8))
+        for session in [one, two] { await session.close() }
+    }
+
     @Test("a batch makes a node and its copy for another account, with the app's value, or none of them")
     func copies() async throws {
         let bench = try PeopleBench()
