@@ -43,6 +43,39 @@ struct ChatProgramTests {
         #expect(shown.map { $0["isRead"] } == [.bool(true), .bool(true), .bool(false)])
     }
 
+    @Test("a conversation that is marked as unread is so on all machines, until it is read on one")
+    func marked() throws {
+        let homes = try ChatHomes("alice", "bob")
+        try homes.enter("login", "bob", home: "phone")
+        try homes.good("alice", "send", "bob", "when?")
+        #expect(try homes.run("bob", ["unread", "alice"]).code == 0)
+        try homes.good("bob", "read", "alice")
+        try homes.good("bob", "unread", "alice")
+        #expect(try homes.good("phone", "conversations").hasSuffix("(unread) when?\n"))
+        try homes.good("phone", "read", "alice")
+        #expect(try homes.good("bob", "conversations").hasSuffix("Z  when?\n"))
+        #expect(try homes.run("bob", ["unread", "bob2"]).code == 3)
+    }
+
+    @Test("queue lists what waits, discard drops it with its message, and status counts")
+    func queue() throws {
+        let homes = try ChatHomes("alice", "bob")
+        try homes.good("alice", "send", "bob", "one")
+        try homes.good("alice", "send", "bob", "two", "--offline")
+        let waiting = try homes.good("alice", "queue").split(separator: "\n")
+        #expect(waiting.count == 2 && waiting.contains { $0.contains("create home/chat ") }, "\(waiting)")
+        #expect(
+            try homes.good("alice", "status", "--offline").hasSuffix(
+                "0 unread messages\n2 changes wait here for the server\n"))
+        try homes.good("alice", "queue", "discard", "--all")
+        #expect(try homes.good("alice", "queue").isEmpty)
+        #expect(Self.words(try homes.good("alice", "open", "bob")) == ["me: ✓ one"])
+        #expect(try homes.good("alice", "conversations").hasSuffix("one\n"))
+        #expect(try homes.run("alice", ["queue", "retry"]).code == 3)
+        let status = try #require(Self.lines(try homes.good("bob", "status", "--json")).first)
+        #expect(status["unread"] == .number(1) && status["conversations"] == .number(1), "\(status)")
+    }
+
     @Test("files go with a message and are fetched; what cannot be sent leaves nothing behind")
     func files() throws {
         let homes = try ChatHomes("alice", "bob")

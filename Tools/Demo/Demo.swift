@@ -42,6 +42,8 @@ struct Demo {
         var options = Replay.Options(
             server: server.address, app: "demo",
             token: String(token.split(whereSeparator: { $0 == "\n" || $0 == " " }).last ?? ""), key: "page")
+        // A client may pause for a minute between two attempts to connect, and an attempt takes half a minute at most.
+        options.patience = .seconds(180)
         let number = ["Two", "Three", "Four", "Five"][trace.agentCount - TraceGenerator.authors.lowerBound]
         say(
             "\(number) people type \(trace.transactions.count) edits into one page; the server keeps it in \(server.folder)."

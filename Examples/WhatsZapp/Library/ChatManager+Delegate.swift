@@ -14,8 +14,7 @@ extension ChatManager {
     public func didDiscoverNewNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {
         switch (path.trunk, path.depth) {
         case (.home, 1):
-            guard let person = ConversationName.person(node.name) else { return }
-            _ = try ChatDatabase.open(person.text, at: node.changed ?? Self.now, &transaction)
+            try mark(node, &transaction)
         case (.home, 2), (.inbox, 1): try arrived(node, path, &transaction)
         case (.home, 3), (.inbox, 2): try attached(node, &transaction)
         default: break
@@ -42,6 +41,7 @@ extension ChatManager {
     public func didDiscoverModifiedNode(
         _ node: Node, with change: NodeChange, at path: TreePath, in transaction: inout TreeTransaction
     ) throws {
+        if path.trunk == .home, path.depth == 1 { return try mark(node, &transaction) }
         guard let known = try ChatDatabase.message(node.id.text, transaction) else {
             // It could not be shown before.
             if path.depth <= 2 { try didDiscoverNewNode(node, at: path, in: &transaction) }
@@ -83,6 +83,14 @@ extension ChatManager {
     public func didDeliver(_ node: NodeID, to receiver: UserID, in transaction: inout TreeTransaction) throws {
         try ChatDatabase.change(node.text, &transaction) { $0.state = .sent }
         try transaction.set(nil, ChatDatabase.outgoing, node.text)
+    }
+
+    /// A conversation appeared, or its mark changed.
+    private func mark(_ node: Node, _ transaction: inout TreeTransaction) throws(TreeError) {
+        guard let person = ConversationName.person(node.name) else { return }
+        var conversation = try ChatDatabase.open(person.text, at: node.changed ?? Self.now, &transaction)
+        conversation.isMarked = Self.text(node, Self.unreadTag) != nil
+        try ChatDatabase.set(conversation, &transaction)
     }
 
     // MARK: - Messages

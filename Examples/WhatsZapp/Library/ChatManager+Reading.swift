@@ -23,10 +23,39 @@ extension ChatManager {
         }
     }
 
+    /// Marks a conversation as unread, on all devices. Its messages stay where they are.
+    ///
+    /// - Throws: `notFound` when there is no conversation with the person; `limit`, `store`, `closed`.
+    public func markUnread(_ person: UserID) async throws(TreeError) {
+        try await tree.batch { editor throws(TreeError) in try Self.mark(person, isUnread: true, &editor) }
+    }
+
+    /// The pair of a conversation's node that marks it as unread.
+    static let unreadTag = "unread"
+
+    private static func mark(
+        _ person: UserID, isUnread: Bool, _ editor: inout TreeEditor
+    ) throws(TreeError) {
+        guard var conversation = try ChatDatabase.conversation(person.text, editor) else {
+            throw TreeError(.notFound, "there is no conversation with this person")
+        }
+        guard conversation.isMarked != isUnread else { return }
+        let path = try makeNode(of: person, &editor)
+        if let node = try editor.node(at: path) {
+            let tag = isUnread ? NodeMetadata.AppTag(unreadTag, []) : nil
+            try editor.setTags(of: node.id, [tag].compactMap { $0 })
+        }
+        conversation.isMarked = isUnread
+        try ChatDatabase.set(conversation, &editor)
+    }
+
     private static func moveUnread(
         of person: UserID, _ editor: inout TreeEditor
     ) throws(TreeError) -> [Message] {
         let unread = try ChatDatabase.unreadMessages(person.text, limit: movedMax, editor)
+        if try ChatDatabase.conversation(person.text, editor)?.isMarked == true {
+            try mark(person, isUnread: false, &editor)
+        }
         if unread.isEmpty { return [] }
         let path = try makeNode(of: person, &editor)
         for message in unread {

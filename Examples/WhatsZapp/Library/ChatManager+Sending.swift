@@ -116,6 +116,13 @@ extension ChatManager {
         var failed = [Message]()
         for row in try await tree.page(of: ChatDatabase.outgoing, limit: Treesystem.childrenMax) {
             guard let id = NodeID(text: row.key) else { continue }
+            // Another device has removed it before its copy was on its way: it is not sent.
+            for operation in try await tree.operations(of: id) where operation.state == .removedElsewhere {
+                do throws(TreeError) { try await tree.discard(operation.id) } catch {
+                    // An earlier one took it along.
+                    guard error.code == .notFound else { throw error }
+                }
+            }
             if try await tree.node(id) == nil {
                 try await tree.batch { editor throws(TreeError) in try ChatDatabase.remove(row.key, &editor) }
                 continue

@@ -14,6 +14,8 @@ public struct Conversation: Sendable, Hashable, Codable, Identifiable {
     public internal(set) var lastActivity: Int64
     /// Messages of the person that wait in the inbox.
     public internal(set) var unread: Int = 0
+    /// Whether the user has marked it as unread; reading it clears the mark, on all devices.
+    public internal(set) var isMarked: Bool = false
     /// The beginning of the newest message.
     public internal(set) var preview: String = ""
     /// The newest message; nil: none is known.

@@ -22,6 +22,20 @@ enum ChatCommands {
         case "open": try await opened(call, open)
         case "read": try await opened(call, read)
         case "send": try await opened(call, send)
+        case "unread": try await opened(call, unread)
+        case "queue":
+            try await opened(call, isOnline: false) { opened, call throws(Failure) in
+                try await TreeSync.list(opened.tree, nil, call)
+            }
+        case "queue retry":
+            try await opened(call) { opened, call throws(Failure) in
+                try await TreeSync.retry(opened.tree, call)
+            }
+        case "queue discard":
+            try await opened(call, isOnline: false) { opened, call throws(Failure) in
+                try await TreeSync.discard(opened.tree, call)
+            }
+        case "status": try await opened(call, status)
         case "fetch": try await opened(call, fetch)
         case "delete": try await opened(call, delete)
         case "watch": try await ChatWatch.run(call)
@@ -33,9 +47,9 @@ enum ChatCommands {
 
     /// Opens the chat, waits until it has what the server has, and runs a command.
     private static func opened(
-        _ call: Call, _ body: @escaping @Sendable (Opened, Call) async throws(Failure) -> Void
+        _ call: Call, isOnline: Bool = true, _ body: @escaping @Sendable (Opened, Call) async throws(Failure) -> Void
     ) async throws(Failure) {
-        let isOnline = !call.flag("offline")
+        let isOnline = isOnline && !call.flag("offline")
         try await OpenTree.run(
             call, isOnline: isOnline, isAboutQueue: true, place: .program("whatszapp"), by: opening
         ) { (tree) throws(Failure) in
@@ -126,6 +140,29 @@ enum ChatCommands {
         }
     }
 
+    private static func unread(_ opened: Opened, _ call: Call) async throws(Failure) {
+        let what = "nothing was marked as unread"
+        let person = try await person(call, opened, what)
+        try await chatting(what) { () throws(TreeError) in try await opened.chat.markUnread(person) }
+        if !call.flag("offline") { try await confirm(opened, "mark as unread") }
+    }
+
+    private static func status(_ opened: Opened, _ call: Call) async throws(Failure) {
+        var line = StatusLine(account: opened.chat.me.text)
+        var last: Conversation?
+        while true {
+            let page = try await chatting("the conversations were not counted") { [last] () throws(TreeError) in
+                try await opened.chat.conversations(after: last)
+            }
+            line.conversations += page.count
+            line.unread += page.reduce(0) { $0 + $1.unread }
+            guard let end = page.last else { break }
+            last = end
+        }
+        line.waiting = try await opened.tree.queued().count
+        Terminal.write(call.flag("json") ? ChatText.json(line) : line.text)
+    }
+
     private static func fetch(_ opened: Opened, _ call: Call) async throws(Failure) {
         let what = "nothing was written"
         let id = call.argument("MESSAGE")
@@ -173,7 +210,8 @@ enum ChatCommands {
         let earlier = opened.earlier
         let (new, old) = try await chatting(what) { () throws(TreeError) in
             let tree = opened.tree.tree
-            // Another device has removed the conversation, and something new was written in it.
+            // Another device has removed a message that was not sent, or a conversation in which something was written.
+            try await opened.chat.reviewOutgoing()
             for operation in try await tree.queue where operation.state == .removedElsewhere {
                 try await tree.retry(operation.id)
             }

@@ -11,7 +11,8 @@ struct ChatText: Sendable {
 
     func line(_ conversation: Conversation) -> String {
         if isJSON { return Self.json(ConversationLine(conversation, names.name(of: conversation))) }
-        let unread = conversation.unread > 0 ? "(\(conversation.unread)) " : ""
+        let mark = conversation.isMarked ? "(unread) " : ""
+        let unread = conversation.unread > 0 ? "(\(conversation.unread)) " : mark
         let time = conversation.newest == nil ? "" : "\(Self.time(conversation.lastActivity))  "
         return "\(Screen.safe(names.name(of: conversation)))  \(time)\(unread)"
             + "\(Screen.safe(Self.oneLine(conversation.preview)))\n"
@@ -59,11 +60,29 @@ private struct ConversationLine: Encodable {
     let name: String
     let lastActivity: Int64
     let unread: Int
+    let isMarked: Bool
     let preview: String
 
     init(_ conversation: Conversation, _ name: String) {
         (person, lastActivity, unread) = (conversation.id, conversation.lastActivity, conversation.unread)
-        (preview, self.name) = (conversation.preview, name)
+        (preview, isMarked, self.name) = (conversation.preview, conversation.isMarked, name)
+    }
+}
+
+/// What `status` prints.
+struct StatusLine: Encodable {
+    let account: String
+    var conversations = 0
+    /// Unread messages.
+    var unread = 0
+    /// Changes that the server has not confirmed.
+    var waiting = 0
+
+    init(account: String) { self.account = account }
+
+    var text: String {
+        "account \(Screen.safe(account))\n\(conversations) conversations, \(unread) unread messages\n"
+            + "\(waiting) changes wait here for the server\n"
     }
 }
 

@@ -7,7 +7,9 @@ import ThicketCommandLine
 enum WhatsZappProgram {
     static let program = Program(
         name: "whatszapp", summary: "messages between people, which only they can read", version: Thicket.version,
-        commands: doors + [conversations, open, send, read, fetch, watch, delete],
+        commands: doors + [
+            conversations, open, send, read, unread, fetch, watch, delete, queue, retry, discard, status,
+        ],
         footer: """
             The profile is that of 'thicket': 'whatszapp signup' or 'thicket signup', on each machine 'pair' or 'login'.
             Messages are kept on this machine, sealed; everything works offline, and is sent with the next command.
@@ -46,6 +48,32 @@ enum WhatsZappProgram {
         details: "They move out of the inbox into the conversation.",
         arguments: [user], options: [json, offline] + options,
         examples: [Example("whatszapp read bob", "what is new")])
+
+    private static let unread = Command(
+        "unread", summary: "mark a conversation as unread on all devices",
+        details: "'read' clears the mark. The messages stay where they are.", arguments: [user],
+        options: [offline] + options, examples: [Example("whatszapp unread bob", "to come back to it")])
+
+    private static let ids = Argument.any("ID", "numbers of 'queue'; without them, all that wait for a decision")
+    private static let all = Option.flag("all", "every change that waits")
+
+    private static let queue = Command(
+        "queue", summary: "list what the server has not confirmed",
+        details: "With the number of each change, what it does, and what it waits for.", options: [json] + options,
+        examples: [Example("whatszapp queue", "all of it")])
+
+    private static let retry = Command(
+        "queue retry", summary: "send again what waits for a decision", arguments: [ids], options: [all] + options,
+        examples: [Example("whatszapp queue retry 12", "one of them")])
+
+    private static let discard = Command(
+        "queue discard", summary: "drop what the server has not confirmed",
+        details: "A message that was not sent is marked with !, or removed if the server never had it.",
+        arguments: [ids], options: [all] + options, examples: [Example("whatszapp queue discard 12", "one of them")])
+
+    private static let status = Command(
+        "status", summary: "show how many conversations, unread messages and waiting changes there are",
+        options: [json, offline] + options, examples: [Example("whatszapp status", "of this profile")])
 
     private static let send = Command(
         "send", summary: "send a text to a person",

@@ -6,7 +6,7 @@ import ThicketTreeShape
 import ThicketTreesystem
 
 /// The commands about the copy on this machine: `pull`, `queue`.
-enum TreeSync {
+package enum TreeSync {
     // MARK: - pull
 
     static func pull(_ call: Call) async throws(Failure) {
@@ -140,7 +140,9 @@ enum TreeSync {
     }
 
     /// - Parameter pointer: the pointer node of a branch, which the commands for one of its changes name.
-    private static func list(_ open: OpenTree, _ pointer: TreePath?, _ call: Call) async throws(Failure) {
+    package static func list(
+        _ open: OpenTree, _ pointer: TreePath?, _ call: Call
+    ) async throws(Failure) {
         let tree = open.tree
         for operation in try await operations(open) {
             if call.flag("json") {
@@ -183,7 +185,7 @@ enum TreeSync {
         var chosen = [QueuedOperation]()
         for word in words {
             guard let number = Int64(word) else {
-                throw Failure("'\(Screen.safe(word))' is not a number of 'thicket tree queue'", .usage)
+                throw Failure("'\(Screen.safe(word))' is not a number of the queue", .usage)
             }
             guard let operation = all.first(where: { $0.id.number == number }) else {
                 throw Failure("no change \(number) waits", .notFound)
@@ -196,42 +198,52 @@ enum TreeSync {
     static func retry(_ call: Call) async throws(Failure) {
         try await open(call, isOnline: true, "nothing was sent") { open throws(Failure) in
             try await open.ready("nothing was sent")
-            let tree = open.tree
-            var failure: Failure?
-            for operation in try await chosen(call, open) {
-                let place = await QueueText.place(of: operation, in: tree)
-                do throws(Failure) {
-                    if operation.needsApp {
-                        try await growing("cannot send \(place)") { () throws(TreeError) in
-                            try await tree.retry(operation.id)
-                        }
-                    }
-                    let what = "\(QueueText.kind(operation.kind)) \(place)"
-                    try await open.confirm([operation.id], what, earlier: [operation.id])
-                    try LineOutput.write("\(place) is confirmed\n")
-                } catch {
-                    guard error.code == .refused || error.code == .failure, !error.endsCommand else { throw error }
-                    Terminal.writeError("thicket: \(error.text)\n")
-                    failure = Failure("", error.code)
-                }
-            }
-            if let failure { throw failure }
+            try await retry(open, call)
         }
+    }
+
+    /// Sends changes of an open tree again, and waits until the server has them.
+    package static func retry(_ open: OpenTree, _ call: Call) async throws(Failure) {
+        let tree = open.tree
+        var failure: Failure?
+        for operation in try await chosen(call, open) {
+            let place = await QueueText.place(of: operation, in: tree)
+            do throws(Failure) {
+                if operation.needsApp {
+                    try await growing("cannot send \(place)") { () throws(TreeError) in
+                        try await tree.retry(operation.id)
+                    }
+                }
+                let what = "\(QueueText.kind(operation.kind)) \(place)"
+                try await open.confirm([operation.id], what, earlier: [operation.id])
+                try LineOutput.write("\(place) is confirmed\n")
+            } catch {
+                guard error.code == .refused || error.code == .failure, !error.endsCommand else { throw error }
+                Terminal.writeError("thicket: \(error.text)\n")
+                failure = Failure("", error.code)
+            }
+        }
+        if let failure { throw failure }
     }
 
     static func discard(_ call: Call) async throws(Failure) {
         try await open(call, isOnline: false, "nothing was dropped") { open throws(Failure) in
-            let tree = open.tree
-            // The newest first: earlier ones may be needed by it.
-            for operation in try await chosen(call, open).reversed() {
-                let place = await QueueText.place(of: operation, in: tree)
-                do throws(TreeError) { try await tree.discard(operation.id) } catch {
-                    // An earlier one took it along.
-                    if error.code == .notFound { continue }
-                    throw Failure("cannot drop the change of \(place)", tree: error)
-                }
-                try LineOutput.write("the change \(operation.id) of \(place) is dropped\n")
+            try await discard(open, call)
+        }
+    }
+
+    /// Drops changes of an open tree.
+    package static func discard(_ open: OpenTree, _ call: Call) async throws(Failure) {
+        let tree = open.tree
+        // The newest first: earlier ones may be needed by it.
+        for operation in try await chosen(call, open).reversed() {
+            let place = await QueueText.place(of: operation, in: tree)
+            do throws(TreeError) { try await tree.discard(operation.id) } catch {
+                // An earlier one took it along.
+                if error.code == .notFound { continue }
+                throw Failure("cannot drop the change of \(place)", tree: error)
             }
+            try LineOutput.write("the change \(operation.id) of \(place) is dropped\n")
         }
     }
 }
