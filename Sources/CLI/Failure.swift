@@ -56,7 +56,7 @@ package struct Failure: Error, Equatable {
     private var isOfOutput = false
 
     /// Whether the failure concerns everything that the command would do next, and not one of several things.
-    var endsCommand: Bool { isInterruption || isOfCopy || isOfOutput }
+    package var endsCommand: Bool { isInterruption || isOfCopy || isOfOutput }
 
     /// Standard output was not written; without a text when its reader has closed the pipe, as `head` does: then
     /// nothing is wrong.

@@ -73,6 +73,7 @@ enum ChatDatabase {
             return try rows.set(nil, conversations, id, order: 0)
         }
         conversation.show(unread)
+        conversation.isMarked = false
         try set(conversation, &rows)
     }
 

@@ -63,7 +63,11 @@ extension ChatManager {
     ) throws {
         try ChatDatabase.remove(known.id, &transaction)
         try didDiscoverNewNode(node, at: path, in: &transaction)
-        try ChatDatabase.change(known.id, &transaction) { $0.attachments = known.attachments }
+        let again = try ChatDatabase.change(known.id, &transaction) {
+            $0.attachments = known.attachments
+            if $0.isMine { $0.state = known.state }
+        }
+        if again?.state == .queued { try transaction.set([], ChatDatabase.outgoing, known.id) }
     }
 
     public func didDiscoverDeletedNode(_ node: Node, at path: TreePath, in transaction: inout TreeTransaction) throws {
@@ -89,7 +93,9 @@ extension ChatManager {
     private func mark(_ node: Node, _ transaction: inout TreeTransaction) throws(TreeError) {
         guard let person = ConversationName.person(node.name) else { return }
         var conversation = try ChatDatabase.open(person.text, at: node.changed ?? Self.now, &transaction)
-        conversation.isMarked = Self.text(node, Self.unreadTag) != nil
+        if try ConversationName.of(person) == node.name {
+            conversation.isMarked = Self.text(node, Self.unreadTag) != nil
+        }
         try ChatDatabase.set(conversation, &transaction)
     }
 
@@ -98,7 +104,7 @@ extension ChatManager {
     /// A message appeared: in the inbox, or in a conversation, where another device has put it.
     private func arrived(_ node: Node, _ path: TreePath, _ transaction: inout TreeTransaction) throws(TreeError) {
         guard let (author, conversation) = author(of: node, at: path), author == me || author == conversation,
-            node.origin.map(isPrivate) ?? true,
+            node.origin.map(isPrivate) ?? true, (try? ConversationName.of(conversation)) != nil,
             try ChatDatabase.message(node.id.text, transaction) == nil,
             let bytes = try transaction.content(of: node.id)?.data, let content = MessageContent(bytes)
         else { return }

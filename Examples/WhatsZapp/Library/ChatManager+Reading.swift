@@ -101,13 +101,17 @@ extension ChatManager {
     /// Removes a conversation with all of its messages from this account's devices; the unread ones too.
     public func removeConversation(with person: UserID) async throws(TreeError) {
         let tree = try await tree
+        // One whose name was taken has a number.
+        let nodes = try await tree.children(of: .trunk(.home)).filter { ConversationName.person($0.name) == person }
+            .map(\.id.text)
         try await tree.batch { editor throws(TreeError) in
             for message in try ChatDatabase.unreadMessages(person.text, limit: .max, editor) {
                 if let id = NodeID(text: message.id), try editor.node(id) != nil { try editor.delete(id) }
                 try ChatDatabase.remove(message.id, &editor)
             }
-            let path = TreePath(.home, names: [try ConversationName.of(person)])
-            if let node = try editor.node(at: path) { try editor.delete(node.id) }
+            for text in nodes {
+                if let id = NodeID(text: text), try editor.node(id) != nil { try editor.delete(id) }
+            }
             try ChatDatabase.remove(conversation: person.text, &editor)
         }
     }

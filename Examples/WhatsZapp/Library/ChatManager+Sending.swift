@@ -106,8 +106,9 @@ extension ChatManager {
 
     // MARK: - What the server refuses
 
-    /// Looks at the messages of this device that the server does not have yet, and marks those as failed that it refuses
-    /// for good, for example because their receiver does not accept messages of this account.
+    /// Looks at the messages of this device that the server does not have yet, and marks those as failed that are not
+    /// sent: the server refuses them, for example because their receiver accepts no messages of this account, or another
+    /// device has removed them before. Their texts stay in the conversation until they are removed.
     ///
     /// - Returns: the messages that failed.
     @discardableResult
@@ -115,23 +116,7 @@ extension ChatManager {
         let tree = try await tree
         var failed = [Message]()
         for row in try await tree.page(of: ChatDatabase.outgoing, limit: Treesystem.childrenMax) {
-            guard let id = NodeID(text: row.key) else { continue }
-            // Another device has removed it before its copy was on its way: it is not sent.
-            for operation in try await tree.operations(of: id) where operation.state == .removedElsewhere {
-                do throws(TreeError) { try await tree.discard(operation.id) } catch {
-                    // An earlier one took it along.
-                    guard error.code == .notFound else { throw error }
-                }
-            }
-            if try await tree.node(id) == nil {
-                try await tree.batch { editor throws(TreeError) in try ChatDatabase.remove(row.key, &editor) }
-                continue
-            }
-            let isWaiting = try await tree.operations(of: id).contains { operation in
-                if case .failed = operation.state { false } else { true }
-            }
-            let isDelivered = try await tree.messages.deliveries(of: id).contains { $0.delivered != nil }
-            if isWaiting || isDelivered { continue }
+            guard let id = NodeID(text: row.key), try await isOver(id, tree) else { continue }
             let message = try await tree.batch { editor throws(TreeError) in
                 try editor.set(nil, ChatDatabase.outgoing, row.key)
                 return try ChatDatabase.change(row.key, &editor) { $0.state = .failed }
@@ -139,5 +124,33 @@ extension ChatManager {
             if let message { failed.append(message) }
         }
         return failed
+    }
+
+    /// Whether a message is not delivered, and will not be. A copy that failed is given up: later messages wait for it.
+    private func isOver(_ id: NodeID, _ tree: Treesystem) async throws(TreeError) -> Bool {
+        var (isWaiting, isRefused) = (false, false)
+        for operation in try await tree.operations(of: id) {
+            switch (operation.state, operation.kind) {
+            case (.removedElsewhere, _), (.failed, .copy): break
+            // What makes the node has the text: it stays in the queue, and the copy behind it.
+            case (.failed, _):
+                isRefused = true
+                continue
+            default:
+                isWaiting = true
+                continue
+            }
+            do throws(TreeError) { try await tree.discard(operation.id) } catch {
+                switch error.code {
+                // An earlier one took it along.
+                case .notFound: continue
+                // It is being sent.
+                case .limit: isWaiting = true
+                default: throw error
+                }
+            }
+        }
+        if isRefused || isWaiting { return isRefused }
+        return try await !tree.messages.deliveries(of: id).contains { $0.delivered != nil }
     }
 }

@@ -115,8 +115,10 @@ public final class ChatManager: TreeDelegate {
     /// Two devices may do this at once: the tree makes one node of two that have one name and nothing else.
     @discardableResult
     static func makeNode(of person: UserID, _ editor: inout TreeEditor) throws(TreeError) -> TreePath {
-        let path = TreePath(.home, names: [try ConversationName.of(person)])
-        if try editor.node(at: path) == nil { try editor.createNode(at: path, content: NodeSections()) }
+        let name = try ConversationName.of(person)
+        let path = TreePath(.home, names: [name])
+        // A node of another program may have the name in other letters: then this one cannot be made.
+        if try editor.node(at: path)?.name != name { try editor.createNode(at: path, content: NodeSections()) }
         return path
     }
 

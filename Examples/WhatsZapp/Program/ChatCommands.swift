@@ -63,17 +63,34 @@ enum ChatCommands {
                 }
             }
             let opened = try await opened(tree)
+            if isOnline { try await sendKept(opened) }
             let result: Result<Void, Failure>
             do throws(Failure) { result = .success(try await body(opened, call)) } catch { result = .failure(error) }
-            let failed = try await chatting("the queue was not read") { () throws(TreeError) in
-                try await opened.chat.reviewOutgoing()
-            }
+            let failed = (try? await opened.chat.reviewOutgoing()) ?? []
             for message in failed {
                 let text = Screen.safe(String(message.text.prefix(40)))
-                Terminal.writeError("whatszapp: the server refuses the message '\(text)'; 'open' marks it with !\n")
+                Terminal.writeError("whatszapp: the message '\(text)' was not sent; 'open' marks it with !\n")
             }
             try result.get()
             if let alarm { throw alarm }
+            if !failed.isEmpty { throw Failure("", .refused) }
+        }
+    }
+
+    /// Waits until the server has what earlier commands have left. What it refuses keeps no command from its work.
+    private static func sendKept(_ opened: Opened) async throws(Failure) {
+        if opened.earlier.isEmpty { return }
+        do throws(TreeError) {
+            let tree = opened.tree.tree
+            // A conversation that another device has removed, and in which something was written meanwhile.
+            for operation in try await tree.queue where operation.state == .removedElsewhere {
+                if try await opened.chat.message(operation.node.text) == nil { try await tree.retry(operation.id) }
+            }
+        } catch { throw Failure("what was kept was not sent", tree: error) }
+        for id in opened.earlier.sorted() {
+            do throws(Failure) { try await opened.tree.confirm([id], "send what was kept", earlier: [id]) } catch {
+                guard error.code == .refused || error.code == .failure, !error.endsCommand else { throw error }
+            }
         }
     }
 
@@ -208,18 +225,10 @@ enum ChatCommands {
     /// Waits until the server has what was changed.
     private static func confirm(_ opened: Opened, _ what: String) async throws(Failure) {
         let earlier = opened.earlier
-        let (new, old) = try await chatting(what) { () throws(TreeError) in
-            let tree = opened.tree.tree
-            // Another device has removed a message that was not sent, or a conversation in which something was written.
-            try await opened.chat.reviewOutgoing()
-            for operation in try await tree.queue where operation.state == .removedElsewhere {
-                try await tree.retry(operation.id)
-            }
-            let all = try await tree.queue.map(\.id)
-            return (all.filter { !earlier.contains($0) }, all.filter { earlier.contains($0) })
+        let new = try await chatting(what) { () throws(TreeError) in
+            try await opened.tree.tree.queue.map(\.id).filter { !earlier.contains($0) }
         }
         try await opened.tree.confirm(new, what)
-        try await opened.tree.confirm(old, "send what was kept", earlier: earlier)
     }
 
     private static func person(_ call: Call, _ opened: Opened, _ what: String) async throws(Failure) -> UserID {

@@ -68,7 +68,7 @@ enum WhatsZappProgram {
 
     private static let discard = Command(
         "queue discard", summary: "drop what the server has not confirmed",
-        details: "A message that was not sent is marked with !, or removed if the server never had it.",
+        details: "A message that was not sent stays in the conversation, marked with !; 'delete' removes it.",
         arguments: [ids], options: [all] + options, examples: [Example("whatszapp queue discard 12", "one of them")])
 
     private static let status = Command(

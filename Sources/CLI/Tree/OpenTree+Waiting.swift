@@ -29,7 +29,16 @@ extension OpenTree {
             // The stream ends with the task, or with the tree.
             throw TreeError(Task.isCancelled ? .cancelled : .closed, "the tree is closed")
         }
+        try await verifyMessages(consequence)
         try await verifyAuthors(consequence)
+    }
+
+    /// Messages whose authors are being looked up would be missing from what the command shows.
+    private func verifyMessages(_ consequence: String) async throws(Failure) {
+        let messages = tree.messages
+        try await growing(consequence) { () throws(TreeError) in
+            if try await messages.counts.awaitingKeys > 0 { try await messages.lookUpAuthors() }
+        }
     }
 
     /// Names the members of shared branches whose keys cannot be used now, after another look-up.

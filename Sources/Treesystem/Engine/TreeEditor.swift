@@ -109,7 +109,9 @@ public struct TreeEditor {
         return try Outgoing.copy(id, to: receivers, conversation: conversation, queueing: queueing, &machine.skeleton)
     }
 
-    /// The content of a node, earlier changes of the batch included, as `TreeTransaction.content(of:)`.
+    /// The content of a node if it fits into the record, earlier changes of the batch included.
+    ///
+    /// - Throws: `notFound`, `contentDamaged`, `store`.
     public mutating func content(of id: NodeID) throws(TreeError) -> NodeContent? {
         try machine.skeleton.content(of: id)
     }
