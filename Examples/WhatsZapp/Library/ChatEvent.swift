@@ -11,7 +11,7 @@ public enum ChatEvent: Sendable, Equatable {
     case alarm(String)
     /// Everything that the server had is here.
     case caughtUp
-    /// Events were lost because the reader was too slow: everything is to be read again.
+    /// Events were lost, because the reader was too slow or the store failed: everything is to be read again.
     case missed
 }
 
@@ -24,7 +24,10 @@ extension ChatManager {
             return AsyncStream { continuation in
                 let task = Task {
                     for await event in source {
-                        if let event = await Self.event(event, tree) { continuation.yield(event) }
+                        // A message that cannot be read now is one that the reader has to read again.
+                        do throws(TreeError) {
+                            if let event = try await Self.event(event, tree) { continuation.yield(event) }
+                        } catch { continuation.yield(.missed) }
                     }
                     continuation.finish()
                 }
@@ -33,11 +36,11 @@ extension ChatManager {
         }
     }
 
-    private static func event(_ event: TreeEvent, _ tree: Treesystem) async -> ChatEvent? {
+    private static func event(_ event: TreeEvent, _ tree: Treesystem) async throws(TreeError) -> ChatEvent? {
         switch event {
         case .discovered(let node, _), .modified(let node, _, _), .moved(let node, _, _), .pushed(let node, _):
-            await message(node.id.text, tree).map { .message($0) }
-        case .delivered(let id, _): await message(id.text, tree).map { .message($0) }
+            try await message(node.id.text, tree).map { .message($0) }
+        case .delivered(let id, _): try await message(id.text, tree).map { .message($0) }
         case .deleted(let node, let path) where path.depth == (path.trunk == .inbox ? 1 : 2): .removed(id: node.id.text)
         case .integrity(let fault): .alarm("\(fault.kind.rawValue): \(fault.detail)")
         case .caughtUp: .caughtUp
@@ -46,8 +49,8 @@ extension ChatManager {
         }
     }
 
-    private static func message(_ id: String, _ tree: Treesystem) async -> Message? {
-        guard let place: String = Stored.value(try? await tree.value(ChatDatabase.places, id)) else { return nil }
-        return Stored.value(try? await tree.value(ChatDatabase.messages(place), id))
+    private static func message(_ id: String, _ tree: Treesystem) async throws(TreeError) -> Message? {
+        guard let place: String = Stored.value(try await tree.value(ChatDatabase.places, id)) else { return nil }
+        return Stored.value(try await tree.value(ChatDatabase.messages(place), id))
     }
 }

@@ -66,15 +66,26 @@ enum ChatCommands {
             if isOnline { try await sendKept(opened) }
             let result: Result<Void, Failure>
             do throws(Failure) { result = .success(try await body(opened, call)) } catch { result = .failure(error) }
-            let failed = (try? await opened.chat.reviewOutgoing()) ?? []
-            for message in failed {
+            let reviewed = await reviewed(opened)
+            for message in (try? reviewed.get()) ?? [] {
                 let text = Screen.safe(String(message.text.prefix(40)))
                 Terminal.writeError("whatszapp: the message '\(text)' was not sent; 'open' marks it with !\n")
             }
+            // What went wrong first is reported.
             try result.get()
+            let failed = try reviewed.get()
             if let alarm { throw alarm }
             if !failed.isEmpty { throw Failure("", .refused) }
         }
+    }
+
+    private static func reviewed(_ opened: Opened) async -> Result<[Message], Failure> {
+        do throws(Failure) {
+            return .success(
+                try await chatting("the queue was not read") { () throws(TreeError) in
+                    try await opened.chat.reviewOutgoing()
+                })
+        } catch { return .failure(error) }
     }
 
     /// Waits until the server has what earlier commands have left. What it refuses keeps no command from its work.

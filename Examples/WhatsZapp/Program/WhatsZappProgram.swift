@@ -37,7 +37,7 @@ enum WhatsZappProgram {
         "open", summary: "show the messages with a person, and leave them unread",
         details: """
             The oldest first. A message of this account is marked: … it waits here, ✓ the server has put it into the
-            other person's inbox, ! the server refuses it. Messages of a person that are unread have a *.
+            other person's inbox, ! it was not sent. Messages of a person that are unread have a *.
             """,
         arguments: [user],
         options: [.value("last", "N", "so many messages", defaultText: "20"), json, offline] + options,
